@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from ladderboard.server._pages._organise._texts import SECTION_TITLES
 from support.browser.keyboard import KeyboardUser
+from support.browser.page_checks import check_page
 from support.server.live_server import make_predictions
 
 
@@ -19,7 +21,11 @@ class ManagedBoard:
         for team, wrong in ((self.alpha, 60), (self.beta, 45)):
             live_server.submit(team[1], make_predictions(wrong, private=wrong // 3))
         self.organiser = visit(live_server.organiser)
-        self.organiser.open(self.organise_path)
+        self.open()
+
+    def open(self, page=""):
+        """Open one of the organiser's pages."""
+        self.organiser.open(self.organise_path + page)
 
     def press(self, name):
         """Press a button of the organiser's page; return the notice that follows."""
@@ -40,6 +46,24 @@ def managed(live_server, make_board, visit):
     return ManagedBoard(live_server, make_board(title="Well run", finals="{selections: 1}"), visit)
 
 
+def test_no_page_is_longer_than_two_screens(visit, example_boards):
+    """With twenty teams, three requests, webhooks and tokens."""
+    organiser = visit(example_boards.live_server.organiser)
+    organiser.page.set_viewport_size({"width": 1280, "height": 800})
+    tabs = ("", "/teams", "/people", "/invitations", "/activity", "/settings")
+    pages = [*tabs, *(f"/settings/{section}" for section in SECTION_TITLES)]
+    paths = [f"/boards/clouds/organise{page}" for page in pages]
+    paths += [
+        f"/boards/{slug}/organise/teams/{example_boards[slug].teams[0].id}"
+        for slug in ("clouds", "digits")
+    ]
+    heights = {}
+    for path in paths:
+        assert organiser.open(path) == 200
+        heights[path] = organiser.page.evaluate("document.documentElement.scrollHeight")
+    assert {page: height for page, height in heights.items() if height > 1600} == {}
+
+
 def test_pausing_with_the_keyboard_and_resuming(managed, visit):
     keys = KeyboardUser(managed.organiser)
     keys.follow("Pause the board", "Space")
@@ -57,7 +81,8 @@ def test_pausing_with_the_keyboard_and_resuming(managed, visit):
 def test_closing_needs_confirmation(managed):
     page, messages = managed.organiser.page, []
     managed.organiser.monitor.expect_statuses(422)
-    page.get_by_text("I want to close this board").click()
+    managed.open("/settings")
+    page.get_by_role("link", name="Close…").click()
     confirm = page.get_by_label(f"Type {managed.slug} to confirm")
     answer = {"accept": False}
 
@@ -74,7 +99,7 @@ def test_closing_needs_confirmation(managed):
     assert managed.live_server.call("GET", "/boards/first").json()["status"] == "open"
     answer["accept"] = True
     confirm.fill("another")
-    assert "This was not done." in managed.press("Close the board for good")
+    assert "Not saved." in managed.press("Close the board for good")
     assert managed.live_server.call("GET", "/boards/first").json()["status"] == "open"
     page.get_by_label(f"Type {managed.slug} to confirm").fill(managed.slug)
     assert managed.press("Close the board for good") == "The board is closed for good."
@@ -92,14 +117,15 @@ def test_closing_needs_confirmation(managed):
 
 def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     page = managed.organiser.page
-    page.get_by_label("Its name").fill("Gamma")
+    page.get_by_role("link", name="Teams", exact=True).click()
+    page.get_by_label("Name of the team").fill("Gamma")
     notice = managed.press("Add the team")
     token = re.search(r"lb_team_[\w-]+", notice).group()
     assert "The token of Gamma" in notice
     team = visit(token)
     team.open(f"{managed.board_path}/submit")
     assert team.submit_file(make_predictions(15)).startswith("A new best: accuracy 0.95")
-    managed.organiser.open(managed.organise_path)
+    managed.open("/teams")
     assert token not in page.content()
     page.get_by_role("link", name="Gamma").click()
     page.once("dialog", lambda dialog: dialog.accept())
@@ -110,15 +136,18 @@ def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     assert managed.press("Reinstate the team") == "The team is shown again."
     assert "Gamma" in managed.board_text()
     page.once("dialog", lambda dialog: dialog.accept())
-    assert "is revoked" in managed.press("End its token")
+    assert "is revoked" in managed.press("Revoke its token")
     team.open(f"{managed.board_path}/submit")
     assert "Sign in to submit" in team.text()
 
 
 def test_an_invitation_is_used_by_another_browser(managed, visit):
-    managed.organiser.page.get_by_text("Registration and finals", exact=True).click()
-    managed.organiser.page.get_by_label("Teams come in").select_option("invited")
-    managed.press("Amend registration and finals")
+    page = managed.organiser.page
+    page.get_by_role("link", name="Settings", exact=True).click()
+    page.get_by_role("link", name="Edit: Registration and finals").click()
+    page.get_by_label("How teams register").select_option("invited")
+    managed.press("Save")
+    managed.open("/invitations")
     notice = managed.press("Make an invitation")
     invitation = re.search(r"lb_invitation_[\w-]+", notice).group()
     guest = visit()
@@ -127,13 +156,18 @@ def test_an_invitation_is_used_by_another_browser(managed, visit):
     guest.page.get_by_label("Invitation", exact=True).fill(invitation)
     guest.page.get_by_role("button", name="Join").click()
     assert "Welcome, Guests" in guest.text()
-    managed.organiser.open(managed.organise_path)
+    managed.open("/teams")
     assert "Guests" in managed.organiser.text()
 
 
-def test_a_webhook_is_added_tested_and_removed(managed):
-    """With the keyboard; this server may not call loopback addresses, and says so."""
+@pytest.mark.parametrize("way", ["keyboard", "phone"])
+def test_a_webhook_is_added_tested_and_removed(managed, visit, way):
+    """This server may not call loopback addresses, and says so."""
+    if way == "phone":
+        managed.organiser = visit(managed.live_server.organiser, phone=True)
+    managed.open("/settings")
     page = managed.organiser.page
+    page.get_by_role("link", name="Manage: Webhooks").click()
     managed.organiser.monitor.expect_statuses(422)
     page.get_by_label("URL", exact=True).fill("http://127.0.0.1:9/hook")
     page.get_by_label("the board is paused").uncheck()
@@ -143,9 +177,14 @@ def test_a_webhook_is_added_tested_and_removed(managed):
     assert not page.get_by_label("the board is paused").is_checked()
     page.get_by_label("URL", exact=True).fill("https://hooks.example.invalid/services/1")
     page.get_by_label("Format").select_option("Slack")
-    keys = KeyboardUser(managed.organiser)
-    keys.follow("Add the webhook", "Enter")
-    assert "It is shown this once" in managed.organiser.text("[role=status]")
+    if way == "keyboard":
+        KeyboardUser(managed.organiser).follow("Add the webhook", "Enter")
+    else:
+        with page.expect_navigation():
+            page.get_by_role("button", name="Add the webhook").tap()
+    assert "it is shown only once" in managed.organiser.text("[role=status]")
+    if way == "phone":
+        check_page(managed.organiser)
     assert page.get_by_label("Secret", exact=True).inner_text().startswith("whsec_")
     page.get_by_role("link", name="I have copied it").click()
     table = page.get_by_role("region", name="Webhooks, table")
@@ -158,5 +197,7 @@ def test_a_webhook_is_added_tested_and_removed(managed):
         assert time.monotonic() < deadline, table.inner_text()
         page.wait_for_timeout(200)
         page.reload()
+    if way == "phone":
+        check_page(managed.organiser)
     assert "The webhook is removed" in managed.press("Remove webhook 1")
-    assert "events of this board are sent nowhere" in managed.organiser.text()
+    assert "No webhook yet" in managed.organiser.text()

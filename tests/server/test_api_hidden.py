@@ -30,7 +30,9 @@ def fetch_every_route(live_server, token, ids):
     for route in live_server.app.routes:
         if "GET" not in (route.methods or ()):
             continue
-        path = route.path.format(board=live_server.slug, name="style.css", provider="none", **ids)
+        path = route.path.format(
+            board=live_server.slug, name="style.css", provider="none", section="access", **ids
+        )
         queries = [""]
         if route.path.endswith("/leaderboard"):
             queries += ["?format=csv", "?limit=1"]

@@ -80,7 +80,7 @@ def everything_shown(live_server, board):
             continue
         path = route.path.format(
             board=board.slug, team=live_server.team.id, submission=submission, number=1,
-            token="0" * 16, provider="none",
+            token="0" * 16, provider="none", section="access",
             name=names.get(route.path.split("/")[1], names["data"]),
         )  # fmt: skip
         for role, token in (("public", None), ("organiser", live_server.organiser)):
@@ -120,7 +120,8 @@ def test_nothing_that_is_shown_or_written_holds_an_erased_name(
     for place in (
         f"public /boards/{slug}", f"public /boards/{slug}/standings.csv",
         f"public /boards/{slug}/standings.json", f"public /api/v1/boards/{slug}/leaderboard",
-        f"public /boards/{slug}/records.atom", f"organiser /boards/{slug}/organise",
+        f"public /boards/{slug}/records.atom", f"organiser /boards/{slug}/organise/teams",
+        f"organiser /boards/{slug}/organise/people", f"organiser /boards/{slug}/organise/activity",
         f"organiser /boards/{slug}/organise/teams/{team}",
         f"organiser /api/v1/boards/{slug}/registrations", f"organiser /api/v1/boards/{slug}/teams",
     ):  # fmt: skip
@@ -191,7 +192,7 @@ def test_organisers_erase_people_and_teams_on_their_pages(live_server, board, br
     organiser = browse()
     live_server.sign_in(organiser, live_server.organiser)
     path = f"/boards/{board.slug}/organise"
-    page = organiser.get(path).text
+    page = organiser.get(f"{path}/people").text
     assert "Nina" in page
     nina = next(
         person["number"]

@@ -12,7 +12,7 @@ from support.server.live_server import make_predictions
 SECRET, MISSING = "secret-board", "absent-board"  # names of the same length
 PARAMETERS = {
     "team": "0" * 16, "submission": "0" * 32, "token": "0" * 16, "name": "train.csv",
-    "number": "1", "provider": "university",
+    "number": "1", "provider": "university", "section": "access",
 }  # fmt: skip
 BODIES = {
     "teams": {"name": "New"}, "tokens": {"role": "evaluator"}, "rules": {"title": "Another"},

@@ -47,7 +47,10 @@ def test_only_organisers_can_open_the_page(live_server, open_organiser_page, tea
     for token in (live_server.organiser, board_token):
         assert open_organiser_page(token).get().status_code == 200
         assert open_organiser_page(token).get(f"/teams/{team[0]}").status_code == 200
-    for suffix in ("", f"/teams/{team[0]}"):
+        assert open_organiser_page(token).get("/settings/nothing").status_code == 404
+    pages = ("/teams", "/people", "/invitations", "/activity", "/settings", "/settings/limits")
+    for suffix in ("", f"/teams/{team[0]}", *pages):
+        assert open_organiser_page(board_token).get(suffix).status_code == 200
         public = open_organiser_page(None).get(suffix)
         assert public.status_code == 401
         assert f'href="/login?next=/boards/{live_server.slug}/organise{suffix}"' in public.text
@@ -124,17 +127,86 @@ def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_pa
     caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     board.amendments.pause(caller)
     board.amendments.resume(caller, 8)
-    page = open_organiser_page(live_server.organiser).get().text
+    organiser_page = open_organiser_page(live_server.organiser)
+    page = organiser_page.get().text
     assert all(sentence in html.unescape(page) for sentence in board.describe_resolution())
-    facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page))
+    facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+?) *<", page))
+    assert facts["Submissions"] == "20"
+    assert facts["Teams"] == "2"
+    page = organiser_page.get("/settings/limits").text
     # 42 are shared: 10 for each of 4, and 2 for the pool, of which One has taken 1.
-    assert facts == {
-        "Submissions used": "20", "Visible changes": facts["Visible changes"], "Teams": "2",
-        "Each team's share": "10", "Pool": "1", "Charged": "8",
+    assert dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page)) == {
+        "Used": "20", "Reserved for each team": "10", "Left in the shared pool": "1",
+        "Charged after a restore": "8",
     }  # fmt: skip
-    assert int(facts["Visible changes"]) == board.book.chain_state().changes > 5
+    page = organiser_page.get("/teams").text
     rows = re.findall(r'/teams/[0-9a-f]{16}">(\w+)</a>.*?number">(\d+)</td>.*?">(\d+)<', page)
     assert rows == [("One", "11", "0"), ("Two", "1", "9")]
+
+
+def attention(organiser_page):
+    """Return the sentences and links of what needs attention."""
+    item = r'<li><span>([^<]+)</span> <a href="[^"]*/boards/[^/"]+([^"]*)">'
+    return {html.unescape(text): path for text, path in re.findall(item, organiser_page.get().text)}
+
+
+def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_page):
+    live_server = empty_server
+    live_server.create_board(
+        questions=10, teams=4, ladder="board", registration="invited", end="2027-02-15T00:00:00Z"
+    )
+    organiser_page = open_organiser_page(live_server.organiser)
+    assert attention(organiser_page) == {
+        "No team yet. Send an invitation to each.": "/organise/invitations"
+    }
+    board = live_server.boards.open(live_server.slug)
+    caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
+    tokens = [board.teams.create(caller, name).token for name in ("One", "Two", "Three", "Four")]
+    full = {"All 4 places for teams are taken.": "/organise/settings/limits"}
+    assert attention(organiser_page) == full
+    for number in range(8):
+        reply = live_server.submit(tokens[number % 4], make_predictions(90 - 3 * number))
+        assert reply.status_code == 201
+    used = {"80% of the submissions are used: 2 left.": "/organise/settings/limits"}
+    assert attention(organiser_page) == used | full
+    live_server.clock.now += 8 * 86_400
+    organiser_page = open_organiser_page(live_server.organiser)  # the session has expired
+    quiet = {"No submission for 8 days.": "/organise/activity"}
+    assert attention(organiser_page) == used | full | quiet
+    live_server.clock.now += 21 * 86_400
+    organiser_page = open_organiser_page(live_server.organiser)
+    sentences = attention(organiser_page)
+    assert sentences["The deadline is in 1 day."] == "/organise/settings/times"
+    live_server.clock.now += 3 * 86_400
+    organiser_page = open_organiser_page(live_server.organiser)
+    passed = "The deadline has passed. Close the board to publish the final ranking."
+    assert next(iter(attention(organiser_page).items())) == (passed, "/organise/settings/close")
+    board.amendments.pause(caller)
+    assert attention(organiser_page)["The board is paused: it takes no submissions."] == (
+        "/organise#resume"
+    )
+    board.closer.close(caller)
+    assert attention(organiser_page) == {}
+    assert "Nothing: the board is closed for good." in organiser_page.get().text
+
+
+def test_the_activity_lists_events_in_words(live_server, organiser_page, team):
+    for wrong in (*range(90, 36, -6), 91, 92, 93):
+        assert live_server.submit(team[1], make_predictions(wrong)).status_code == 201
+    live_server.amend(title="Another")
+    first = organiser_page.get("/activity").text
+    rows = re.findall(r'<td class="organise-event">([^<]+)</td>', first)
+    assert rows[0] == "Rules changed: title"
+    assert rows[1] == "No measurable improvement"
+    assert len(rows) == 10
+    assert f'organise/teams/{team[0]}">Alpha</a>' in first
+    before = re.search(r"/activity(\?before=\d+)", first).group(1)
+    second = organiser_page.get(f"/activity{before}").text
+    rows += re.findall(r'<td class="organise-event">([^<]+)</td>', second)
+    assert len(rows) == 14
+    assert rows[-1] == "Board created"
+    assert sum(row.startswith("New best: ") for row in rows) == 9
+    assert organiser_page.get("/activity?before=x").status_code == 422
 
 
 def test_pausing_and_resuming(live_server, organiser_page, team):
@@ -154,7 +226,8 @@ def test_pausing_and_resuming(live_server, organiser_page, team):
 def test_visibility_can_be_changed(live_server, organiser_page, team):
     live_server.submit(team[1], make_predictions(30))
     for visibility in ("anonymous", "frozen", "hidden", "public"):
-        page = organiser_page.send_accepted("show", visibility, visibility=visibility)
+        organiser_page.send_accepted("show", visibility, visibility=visibility)
+        page = organiser_page.get("/settings/visibility").text
         assert re.search(f'value="{visibility}" checked', page)
         summary = live_server.call("GET", "/boards/first").json()
         assert summary["visibility"] == visibility
@@ -189,8 +262,8 @@ def test_an_interrupted_close_can_be_resumed(live_server, organiser_page):
 
     board.queue.run(cut)
     page = organiser_page.get().text
-    assert "that was cut short" in page
-    assert "Close the board for good" in page
+    assert "Closing was cut short" in page
+    assert "Close the board for good" in organiser_page.get("/settings/close").text
     organiser_page.send_accepted("resume", "resumed")
     assert board_status(live_server) == "open"
 
@@ -232,9 +305,7 @@ def test_a_new_token_is_shown_once_and_nowhere_else(live_server, organiser_page,
 
 def test_a_refused_form_shows_why_and_keeps_its_input(live_server, organiser_page, team):
     page = organiser_page.send_refused("add", 409, "Another team has this name", name="alpha")
-    assert (
-        'id="in-name" name="name" maxlength="64" required autocomplete="off" value="alpha"' in page
-    )
+    assert 'required autocomplete="off" aria-describedby="name-hint" value="alpha"' in page
     organiser_page.send_refused("add", 422, "visible name", name="")
     page = organiser_page.send_refused("invite", 422, "at most 366 days", days="400")
     assert 'value="400"' in page
@@ -255,13 +326,20 @@ def test_tokens_are_listed_without_secrets_and_can_be_revoked(
     own, other = live_server.issue_token("organiser"), live_server.issue_token("evaluator")
     organiser_page = open_organiser_page(own)
     live_server.call("POST", "/boards/first/invitations", live_server.organiser)
-    page = organiser_page.get().text
-    rows = re.findall(r'<tr><th scope="row">(\w+)(.*?)</th>.*?value="([0-9a-f]{16})"', page)
-    assert [row[0] for row in rows] == ["organiser", "evaluator", "invitation"]
-    assert ["yours" in row[1] for row in rows] == [True, False, False]
-    assert "1 team has a token" in page
+    page = organiser_page.get("/settings/access").text
+    row = r'<tr><th scope="row">([\w ]+)(.*?)</th>.*?value="([0-9a-f]{16})"'
+    rows = re.findall(row, page)
+    assert [row[0].strip() for row in rows] == ["organiser", "evaluator"]
+    assert ["yours" in row[1] for row in rows] == [True, False]
+    invitations = organiser_page.get("/invitations").text
+    invitation = re.findall(row, invitations)
+    assert [row[0] for row in invitation] == ["new team"]
+    page += invitations
     for token in (own, other, team[1]):
         assert token not in page
+    reply = organiser_page.send("end", token=invitation[0][2], **{"from": "invitations"})
+    assert reply.headers["location"] == f"{organiser_page.path}/invitations?done=ended"
+    assert "No open invitations" in organiser_page.get("/invitations").text
     organiser_page.send_accepted("end", "ended", token=rows[1][2])
     assert live_server.call("GET", "/boards/first/teams", other).status_code == 401
     response = organiser_page.send("end", token=rows[0][2])  # the organiser's own token
@@ -279,7 +357,7 @@ def test_managing_a_team_on_its_page(live_server, organiser_page, team):
     assert "Reinstate the team" in page
     assert live_server.call("GET", "/boards/first/leaderboard").json()["rows"] == []
     assert f'"asker":"{team[0]}"' in ledger_text(live_server)
-    assert "badge-bad" in organiser_page.get().text
+    assert "badge-bad" in organiser_page.get("/teams").text
     organiser_page.send_accepted("reinstate", "reinstated", suffix)
     assert len(live_server.call("GET", "/boards/first/leaderboard").json()["rows"]) == 1
     page = organiser_page.send_accepted("revoke", "revoked", suffix)
@@ -302,17 +380,19 @@ def test_teams_are_paginated(empty_server, open_organiser_page):
     names = [f"Team {number:03}" for number in range(203)]
     for name in names:
         live_server.join(name)
-    organiser_page, listed, suffix = open_organiser_page(live_server.organiser), [], ""
+    organiser_page, listed, suffix = open_organiser_page(live_server.organiser), [], "/teams"
     while suffix is not None:
         page = organiser_page.get(suffix).text
         page_names = re.findall(r'organise/teams/[0-9a-f]{16}">([^<]+)<', page)
-        assert len(page_names) <= 100
+        assert len(page_names) <= 20
         listed += page_names
-        next_link = re.search(r'organise(\?after=\d+)#teams">Next', page)
+        next_link = re.search(r'organise(/teams\?after=\d+)">Next', page)
         suffix = next_link and next_link.group(1)
     assert listed == names
-    assert organiser_page.get("?after=x").status_code == 422
-    assert "No team comes after these" in organiser_page.get("?after=99999").text
+    assert organiser_page.get("/teams?after=x").status_code == 422
+    assert "No team comes after these" in organiser_page.get("/teams?after=99999").text
+    old_link = organiser_page.get("?after=20")
+    assert old_link.headers["location"] == f"{organiser_page.path}/teams?after=20"
 
 
 def test_webhooks_are_added_tested_and_removed(live_server, organiser_page):
@@ -326,17 +406,17 @@ def test_webhooks_are_added_tested_and_removed(live_server, organiser_page):
     assert reply.status_code == 200
     secret = re.search(r"whsec_[^<]+", reply.text).group(0)
     assert "Slack and Discord do not need it" in reply.text
-    page = organiser_page.get().text
+    page = organiser_page.get("/settings/webhooks").text
     assert secret not in page
     assert "https://hooks.example.invalid/a?b=&lt;c&gt;" in page
     assert "nothing was sent yet" in page
     organiser_page.send_accepted("webhook", "tested", test="1")
     refused("webhook", 404, "There is no such webhook.", test="2")
-    assert "sent nowhere" in organiser_page.send_accepted("webhook", "unsubscribed", remove="1")
+    assert "No webhook yet" in organiser_page.send_accepted("webhook", "unsubscribed", remove="1")
     refused("webhook", 422, "webhook must be a whole number", remove="")
 
 
-def test_many_webhooks_are_shown_up_to_a_limit_failures_first(live_server, organiser_page):
+def test_many_webhooks_are_paged_failures_first(live_server, organiser_page):
     board = live_server.boards.open(live_server.slug)
     for number in range(102):
         board.webhooks.add(Caller(Role.ORGANISER), f"https://example.invalid/{number}", ("closed",))
@@ -347,9 +427,12 @@ def test_many_webhooks_are_shown_up_to_a_limit_failures_first(live_server, organ
             "FROM main.board WHERE slug = ?",
             (live_server.slug,),
         )
-    page = organiser_page.get().text
-    assert page.index("https://example.invalid/101<") < page.index("https://example.invalid/0<")
+    path, urls = "/settings/webhooks", []
+    page = organiser_page.get(path).text
     assert "answered 500" in page
-    assert "https://example.invalid/98<" in page
-    assert "https://example.invalid/100<" not in page
-    assert "There are 2 more webhooks" in page
+    assert "1 webhook could not be delivered." in organiser_page.get().text
+    for number in range(1, 12):
+        page = organiser_page.get(f"{path}?page={number}").text
+        assert f"Page {number} of 11" in page
+        urls += re.findall(r"<code>https://example.invalid/(\d+)<", page)
+    assert urls == ["101", *map(str, range(101))]

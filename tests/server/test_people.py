@@ -274,7 +274,7 @@ def test_terms_are_accepted_on_their_page_before_anything_else(server, person):
     with server.browser() as organiser:
         server.sign_in(organiser, server.organiser)
         path = f"/boards/{server.slug}/organise"
-        page = organiser.get(path).text
+        page = organiser.get(f"{path}/settings/terms").text
         form = page[page.index('name="group" value="terms"') :]
         seen = re.search(r'name="seen" value="(\w+)"', form)[1]
         fields = {"do": "amend", "group": "terms", "seen": seen, "csrf": csrf_token(page)}

@@ -183,7 +183,7 @@ def test_pages_tell_organisers_and_evaluators_how_to_submit(score_server):
             "an evaluator or organiser hands in scores, each time in the name of a team"
             in page_text
         )
-        page = browser.get(f"{path}/organise")
+        page = browser.get(f"{path}/organise/settings")
         assert page.status_code == 200
         assert "--labels" not in page.text
         assert browser.get(f"{path}/organise/teams/{team}").status_code == 200

@@ -37,6 +37,7 @@ from ladderboard.board._repository import (
     list_teams_with_size,
     read_board,
     read_team,
+    submission_period,
 )
 from ladderboard.board._rules import (
     round_release,
@@ -320,6 +321,13 @@ class View:
         check_permission(self._caller, "see everything")
         with self._board.reading() as view:
             return read_activity(view)
+
+    def last_submission(self) -> str | None:
+        """Return the time of the last submission of any team, None if there is none."""
+        check_permission(self._caller, "see everything")
+        with self._board.reading() as view:
+            period = submission_period(view)
+        return None if period is None else format_time(period[1])
 
     def ledger(self, *, first: int = 0, limit: int = 100) -> list[bytes]:
         """Return ledger entries as they were hashed."""

@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ladderboard.board import IncomingSubmission, read_folder, read_rules
+from ladderboard.board import (
+    IncomingSubmission,
+    Role,
+    VerifiedIdentity,
+    read_folder,
+    read_rules,
+)
 from ladderboard.files import read_holdout, read_predictions
 from ladderboard.holdout import AlignedPredictions
 from support.board_stubs import FolderContent
@@ -182,6 +188,35 @@ def make_small_board(live_server, slug: str, seed: int, teams: int, **rules) -> 
     return board
 
 
+def _make_sign_in_board(live_server) -> ExampleBoard:
+    """Return a board on which people sign in: twenty teams, requests, webhooks and tokens.
+
+    Most of its budget is used, and its deadline is near.
+    """
+    live_server.clock.now = NOW - 12 * DAY
+    rules = {"registration": "sign_in", "sign_in": "{approval: true}", "end": "2027-01-16 AoE"}
+    rules |= {"title": "Clouds from below", "questions": 70, "teams": 21, "per_team": 5}
+    board = ExampleBoard(live_server, _make_folder("clouds", 7, **rules), 7)
+    board.add_teams(*NAMES[:20])
+    live_server.clock.now = NOW - 2 * DAY
+    board.play(3, days=9)
+    live_server.clock.now = NOW
+    people = board.board.identities
+    for number, name in enumerate(("Ada", "Grace", "Emmy", "Sofia", "Maryam")):
+        mail = f"{name.lower()}@example.edu"
+        person = VerifiedIdentity("university", "https://login.example.edu", mail, name, mail)
+        session = people.sign_in(person, seconds=DAY)
+        if number < 3:
+            caller = live_server.boards.caller_by_token_hash(session, board.slug)
+            people.register(caller, f"Team of {name}")
+    board.board.webhooks.add(
+        board.caller, "https://hooks.example.invalid/services/T0/B0/0123456789abcdef", ("closed",)
+    )
+    board.board.teams.invite(board.caller)
+    board.board.teams.issue_staff_token(board.caller, Role.EVALUATOR)
+    return board
+
+
 def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> ExampleBoards:
     """Create boards in every state on a server; its clock is set to their common present."""
     boards = ExampleBoards(live_server)
@@ -206,5 +241,6 @@ def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> Exampl
     spring |= {"title": "Seedlings in spring", "questions": 400, "teams": 20}
     add(ExampleBoard(live_server, _make_folder("seedlings", 5, **spring), 5))
     add(_make_digits_board(live_server))
+    add(_make_sign_in_board(live_server))
     assert hidden.board.row().visibility == "hidden"
     return boards

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ladderboard.server._pages._organise._texts import SECTION_TITLES
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -78,15 +80,14 @@ def _open_details(visitor: Visitor, boards: ExampleBoards) -> None:
 
 
 def _amend_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
-    visitor.page.click("summary:has-text('Deadline and phases')")
     visitor.page.fill("#in-phase_0_end", "next friday")
-    visitor.page.click("button:has-text('Amend the times')")
+    visitor.page.click("button:has-text('Save')")
     visitor.page.wait_for_selector("[role=alert]")
 
 
 def _open_team(visitor: Visitor, boards: ExampleBoards) -> None:
     visitor.page.click("a:has-text('Evergreen')")
-    visitor.page.wait_for_selector("#affairs")
+    visitor.page.wait_for_selector("#rotate")
 
 
 PAGE_STATES = (
@@ -120,16 +121,31 @@ PAGE_STATES = (
     PageState("data", "/boards/leaves/data"),
     PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
     PageState("organise", "/boards/leaves/organise", "organiser"),
-    PageState("organise-all", "/boards/digits/organise", "organiser", _open_details),
-    PageState("organise-token", "/boards/seedlings/organise", "organiser", _invite, slow=True),
+    PageState("organise-empty", "/boards/seedlings/organise", "organiser", slow=True),
+    PageState("organise-teams", "/boards/leaves/organise/teams", "organiser"),
+    PageState("organise-people", "/boards/clouds/organise/people", "organiser", _open_details),
+    PageState("organise-activity", "/boards/leaves/organise/activity", "organiser"),
+    PageState("organise-settings", "/boards/leaves/organise/settings", "organiser"),
+    *(
+        PageState(
+            f"organise-{section}",
+            f"/boards/clouds/organise/settings/{section}",
+            "organiser",
+            slow=True,
+        )
+        for section in SECTION_TITLES
+    ),
+    PageState(
+        "organise-token", "/boards/seedlings/organise/invitations", "organiser", _invite, slow=True
+    ),
     PageState(
         "organise-refused",
-        "/boards/leaves/organise",
+        "/boards/leaves/organise/settings/times",
         "organiser",
         _amend_invalid,
         (422,),
         slow=True,
     ),
     PageState("organise-closed", "/boards/beetles-2026/organise", "organiser", slow=True),
-    PageState("organise-team", "/boards/leaves/organise", "organiser", _open_team, slow=True),
+    PageState("organise-team", "/boards/leaves/organise/teams", "organiser", _open_team, slow=True),
 )

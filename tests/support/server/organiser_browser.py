@@ -6,11 +6,19 @@ import re
 
 from support.server.live_server import csrf_token
 
+# Where an accepted form leads, unless it is the overview.
+NEXT_PAGES = {
+    "amend": "/settings",
+    "show": "/settings",
+    "end": "/settings/access",
+    "webhook": "/settings/webhooks",
+}
+
 
 class OrganiserBrowser:
-    """A client that is signed in with ``token`` (None: not at all), for the organiser's page.
+    """A client that is signed in with ``token`` (None: not at all), for the organiser's pages.
 
-    ``suffix`` is what follows the page's path, as in ``/teams/ID``.
+    ``suffix`` is what follows the path of the overview, as in ``/teams/ID``.
     """
 
     def __init__(self, live_server, token):
@@ -35,7 +43,7 @@ class OrganiserBrowser:
     def send_accepted(self, action, outcome, suffix="", **fields):
         """Send a form that is accepted; return the page to which the reply redirects."""
         reply = self.send(action, suffix, **fields)
-        location = f"{self.path}{suffix}?done={outcome}"
+        location = f"{self.path}{suffix or NEXT_PAGES.get(action, '')}?done={outcome}"
         assert (reply.status_code, reply.headers.get("location")) == (303, location), reply.text
         page = self.client.get(location)
         assert page.status_code == 200
@@ -60,4 +68,4 @@ class OrganiserBrowser:
     def seen_version(self, group):
         """Return the version of the rules that a form of amendments was made from."""
         form = rf'name="group" value="{group}">\s*<input [^>]*"seen" value="(\w+)"'
-        return re.search(form, self.get().text).group(1)
+        return re.search(form, self.get(f"/settings/{group}").text).group(1)

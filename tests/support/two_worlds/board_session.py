@@ -76,7 +76,7 @@ class BoardSession:
         self.models = [truth(0)[0], truth(1)[0], *rng.integers(2, size=(30, N))]
         self._unsent = iter(self.models)
         self.path_parameters = {"board": "first", "team": "0" * 16, "submission": "0" * 32}
-        self.path_parameters |= {"name": "style.css", "provider": "university"}
+        self.path_parameters |= {"name": "style.css", "provider": "university", "section": "limits"}
         self.tokens = {}
 
     def next_body(self):

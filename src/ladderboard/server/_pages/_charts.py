@@ -635,7 +635,7 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
     )
 
 
-def team_activity_chart(activity: Mapping[str, Any]) -> Markup | None:
+def team_activity_chart(activity: Mapping[str, Any], max_teams: int = _MAX_TEAMS) -> Markup | None:
     """Return the submissions of the most active teams, from :meth:`View.activity`."""
     teams, others = activity["teams"], activity["others"]
     if not teams:
@@ -647,9 +647,9 @@ def team_activity_chart(activity: Mapping[str, Any]) -> Markup | None:
             f"{team['improved']:,} of which improved",
             team["team"]["name"],
         )
-        for team in teams[:_MAX_TEAMS]
+        for team in teams[:max_teams]
     ]
-    caption, left_out = "", teams[_MAX_TEAMS:]
+    caption, left_out = "", teams[max_teams:]
     if left_out or others["teams"]:  # one bar for all of them would dwarf the others
         questions = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (

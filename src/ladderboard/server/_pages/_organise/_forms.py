@@ -242,7 +242,7 @@ FORM_GROUPS = {
         _read_limits,
     ),
     "texts": (("title", "description", "display_name", "display_digits"), _read_texts),
-    "people": (("registration", "finals_selections"), _read_registration),
+    "registration": (("registration", "finals_selections"), _read_registration),
     "terms": (("terms", "organisers"), _read_terms),
     "files": (tuple(f"files_{name}" for name in _SECTION_FIELDS["files"]), _read_file_limits),
 }

@@ -1,16 +1,16 @@
-"""The organiser's page of a board, and of each team."""
+"""The organiser's pages of a board: overview, teams, activity and settings."""
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote_plus
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
 from ladderboard.board import Board, Caller, View, check_permission
-from ladderboard.errors import LadderboardError
+from ladderboard.errors import LadderboardError, NotFound
 from ladderboard.server._api import Slug, TeamId
 from ladderboard.server._context import PRIVATE, get_context, log_erasure, open_board
 from ladderboard.server._pages._charts import (
@@ -31,18 +31,30 @@ from ladderboard.server._pages._organise._forms import (
     run_board_action,
     run_team_action,
 )
+from ladderboard.server._pages._organise._texts import (
+    SECTION_TITLES,
+    can_change,
+    describe_events,
+    describe_settings,
+    find_attention,
+)
 from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
+from ladderboard.server._pages._wording import board_state, parse_time, relative_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._webhooks import check_literal_address
 
 router = page_router()
-AfterNumber = Annotated[int, Query(ge=0, le=2**53)]
-_TEAMS_PER_PAGE = 100
-_MAX_TOKENS = 200
-_MAX_WEBHOOKS = 100
-_MAX_MERGEABLE = 1000
-_ROLE_ORDER = ("organiser", "evaluator", "invitation", "member")
-_MAX_DESCRIPTION_BYTES = 50_000  # a form may have 64 KiB in all
+RowNumber = Annotated[int, Query(ge=0, le=2**53)]
+PageNumber = Annotated[int, Query(ge=1, le=2**31)]
+_TEAMS_PER_PAGE = 20
+_PEOPLE_PER_PAGE = 12
+_EVENTS_PER_PAGE = 10
+_ROWS_PER_PAGE = 10  # tokens and webhooks, above a form
+_SUBMISSIONS_PER_PAGE = 8
+_TEAMS_IN_CHART = 8
+_MAX_TEAMS = 1000  # what one read returns: teams to merge with, and names in the activity
+_ROLE_ORDER = ("organiser", "evaluator")
+_MAX_TEXT_BYTES = 50_000  # a form may have 64 KiB in all
 _BOARD_PATH = "/boards/{board}/organise"
 _TEAM_PATH = f"{_BOARD_PATH}/teams/{{team}}"
 _PRIVATE_ROUTE = {"security": PRIVATE}
@@ -57,60 +69,247 @@ _EVENT_WORDS = {
     "results": "the final ranking is out",
 }
 _PHASE_KEY = re.compile(r"\b[Pp]hases\[(\d+)\]\.(\w+)")
+_FORM_PAGES = {
+    "add": "/teams",
+    "invite": "/invitations",
+    "decide": "/people",
+    "list": "/people",
+    "forget": "/people",
+    "show": "/settings/visibility",
+    "trust": "/settings/access",
+    "end": "/settings/access",
+    "organiser": "/settings/access",
+    "subscribe": "/settings/webhooks",
+    "webhook": "/settings/webhooks",
+    "dump": "/settings/copy",
+    "close": "/settings/close",
+}
+"""The page of each form, unless it is the overview; amendments have one for each group."""
+_NEXT_PAGES = {"amend": "/settings", "show": "/settings", "close": ""}
+"""The page after a form was accepted, unless it is the form's own."""
 
 
-def read_organiser_page(board: Board, caller: Caller, after: int) -> dict[str, Any]:
-    """Return the template variables of the organiser's page."""
-    check_permission(caller, "run")
-    view, rules = board.as_seen_by(caller), board.rules
-    budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
-    fields, activity = rules_as_fields(rules.describe()), view.activity()
-    for team in teams:
-        team["left"] = max(budget["share"] - team["submissions"], 0)
-        team["display"] = rules.display.text(team["loss"])
+class _Page(NamedTuple):
+    """A page: how its variables are read, from a page number or the like, and its template."""
+
+    read: Callable[[Board, Caller, int], dict[str, Any]]
+    template: str
+    start: int = 1
+
+
+def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
+    """Return four numbers, what needs attention, and the best score over time."""
+    view = board.as_seen_by(caller)
+    summary, budget, row = view.summary(), view.budget(), board.row()
+    people = [] if board.rules.sign_in is None else _read_people(board, caller)
+    webhooks, last = board.webhooks.list(caller), view.last_submission()
+    attention = find_attention(
+        summary,
+        budget,
+        waiting=sum(person["state"] == "waiting" for person in people),
+        failing=sum(webhook["delivered"] is False for webhook in webhooks),
+        room=(row.stored, board.rules.files.quota),
+        quiet_since=row.made if last is None else parse_time(last),
+        now=now,
+    )
     return {
-        "board": view.summary(),
-        "role": "organiser",
+        "board": summary,
         "budget": budget,
+        "state": board_state(summary, now),
+        "time_left": summary["deadline"] and relative_time(summary["deadline"], now),
+        "attention": attention,
         "resolution": board.describe_resolution(),
         "history": history_chart(view.history()),
-        "by_team": team_activity_chart(activity),
-        "by_time": activity_histogram(activity),
-        "teams": teams[:_TEAMS_PER_PAGE],
-        "after": after,
-        "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
-        "people": None if rules.sign_in is None else board.identities.registrations(caller),
-        **_read_staff_tokens(board, caller),
-        **_read_webhooks(board, caller),
-        "webhook_events": _EVENT_WORDS,
-        "fields": fields,
-        "phases": len(rules.phases) + 1,
-        "units": list(WINDOW_UNITS),
-        "digests": {group: fields_digest(group, fields) for group in FORM_GROUPS},
-        "description_too_long": len(quote_plus(rules.description)) > _MAX_DESCRIPTION_BYTES,
-        "terms_too_long": len(quote_plus(fields["terms"])) > _MAX_DESCRIPTION_BYTES,
     }
 
 
-def _read_staff_tokens(board: Board, caller: Caller) -> dict[str, Any]:
-    """Return tokens without a team (organisers first, then evaluators, invitations) and counts."""
-    valid = board.teams.list_tokens(caller)
-    staff = [token for token in valid if token["role"] != "team"]
-    staff.sort(key=lambda token: token["made"], reverse=True)
-    staff.sort(key=lambda token: _ROLE_ORDER.index(token["role"]))
-    own_id = None if caller.credential is None else caller.credential[:8].hex()
+def read_teams(board: Board, caller: Caller, after: int) -> dict[str, Any]:
+    """Return a page of teams, in the order in which they came."""
+    view = board.as_seen_by(caller)
+    budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
+    for team in teams:
+        team["left"] = max(budget["share"] - team["submissions"], 0)
+        team["display"] = board.rules.display.text(team["loss"])
     return {
-        "tokens": staff[:_MAX_TOKENS],
-        "more_tokens": max(len(staff) - _MAX_TOKENS, 0),
-        "team_tokens": len(valid) - len(staff),
-        "own_token_id": own_id,
+        "board": view.summary(),
+        "budget": budget,
+        "teams": teams[:_TEAMS_PER_PAGE],
+        "after": after,
+        "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
+    }
+
+
+def read_people(board: Board, caller: Caller, page: int) -> dict[str, Any]:
+    """Return a page of the people who signed in, those whose request waits first."""
+    people = _read_people(board, caller) if board.rules.sign_in is not None else []
+    waiting = [person for person in people if person["state"] == "waiting"]
+    others = [person for person in people if person["state"] != "waiting"]
+    return {
+        "board": board.as_seen_by(caller).summary(),
+        "people": _paginate(waiting + others, page, _PEOPLE_PER_PAGE),
+        "waiting": len(waiting),
+        "listed": board.identities.registrations(caller)["listed"],
+    }
+
+
+def _read_people(board: Board, caller: Caller) -> list[dict[str, Any]]:
+    people: list[dict[str, Any]] = board.identities.registrations(caller)["registrations"]
+    return people
+
+
+def read_invitations(board: Board, caller: Caller, page: int) -> dict[str, Any]:
+    """Return a page of the invitations that are valid."""
+    return {
+        "board": board.as_seen_by(caller).summary(),
+        "tokens": _read_tokens(board, caller, ("invitation", "member"), page),
+    }
+
+
+def _read_tokens(board: Board, caller: Caller, roles: tuple[str, ...], page: int) -> dict[str, Any]:
+    """Return a page of valid tokens of some roles, in their order, the newest first."""
+    tokens = [token for token in board.teams.list_tokens(caller) if token["role"] in roles]
+    tokens.sort(key=lambda token: token["made"], reverse=True)
+    tokens.sort(key=lambda token: roles.index(token["role"]))
+    return _paginate(tokens, page, _ROWS_PER_PAGE)
+
+
+def _paginate(rows: Sequence[dict[str, Any]], page: int, size: int) -> dict[str, Any]:
+    """Return a page of rows, its number and how many there are; the last one if there are fewer.
+
+    >>> _paginate([{"n": 1}, {"n": 2}, {"n": 3}], 5, 2)
+    {'rows': [{'n': 3}], 'page': 2, 'pages': 2, 'total': 3}
+    """
+    pages = max(-(-len(rows) // size), 1)
+    page = min(page, pages)
+    shown = list(rows[(page - 1) * size : page * size])
+    return {"rows": shown, "page": page, "pages": pages, "total": len(rows)}
+
+
+def read_activity(board: Board, caller: Caller, before: int) -> dict[str, Any]:
+    """Return charts of submissions, and a page of events, the newest first."""
+    view = board.as_seen_by(caller)
+    activity, names = view.activity(), {team["id"]: team for team in view.teams(limit=_MAX_TEAMS)}
+    events, older = describe_events(
+        view.ledger,
+        before=min(before or 2**53, view.head()[0]),
+        limit=_EVENTS_PER_PAGE,
+        display=board.rules.display,
+        teams=names,
+    )
+    return {
+        "board": view.summary(),
+        "by_team": team_activity_chart(activity, _TEAMS_IN_CHART),
+        "by_time": activity_histogram(activity),
+        "events": events,
+        "newest": not before,
+        "older": older,
+    }
+
+
+def read_settings(board: Board, caller: Caller, _: int) -> dict[str, Any]:
+    """Return all settings with their current values."""
+    summary = board.as_seen_by(caller).summary()
+    tokens = [token["role"] for token in board.teams.list_tokens(caller)]
+    return {
+        "board": summary,
+        "settings": describe_settings(
+            summary, board.rules, tokens=tokens, webhooks=board.webhooks.list(caller)
+        ),
+    }
+
+
+def _read_section(section: str) -> Callable[[Board, Caller, int], dict[str, Any]]:
+    """Return the function that reads the variables of one setting's page."""
+
+    def read(board: Board, caller: Caller, page: int) -> dict[str, Any]:
+        view, rules = board.as_seen_by(caller), board.rules
+        variables: dict[str, Any] = {
+            "board": view.summary(),
+            "section": section,
+            "section_title": SECTION_TITLES[section],
+        }
+        variables["editable"] = can_change(variables["board"], section)
+        if section in FORM_GROUPS:
+            fields = rules_as_fields(rules.describe())
+            variables |= {
+                "budget": view.budget(),
+                "fields": fields,
+                "phases": len(rules.phases) + 1,
+                "units": list(WINDOW_UNITS),
+                "digest": fields_digest(section, fields),
+                "description_too_long": _is_too_long(rules.description),
+                "terms_too_long": _is_too_long(fields["terms"]),
+            }
+        elif section == "access":
+            variables |= _read_access(board, caller, page)
+        elif section == "webhooks":
+            # Those that failed last come first.
+            webhooks = sorted(
+                board.webhooks.list(caller), key=lambda row: row["delivered"] is not False
+            )
+            variables["webhooks"] = _paginate(webhooks, page, _ROWS_PER_PAGE)
+            variables["webhook_events"] = _EVENT_WORDS
+        return variables
+
+    return read
+
+
+def _is_too_long(text: str) -> bool:
+    return len(quote_plus(text)) > _MAX_TEXT_BYTES
+
+
+def _read_access(board: Board, caller: Caller, page: int) -> dict[str, Any]:
+    """Return the tokens of organisers and evaluators, and the people who could organise."""
+    people = [] if board.rules.sign_in is None else _read_people(board, caller)
+    return {
+        "tokens": _read_tokens(board, caller, _ROLE_ORDER, page),
+        "own_token_id": None if caller.credential is None else caller.credential[:8].hex(),
+        "candidates": [person for person in people if person["state"] != "registered"],
+    }
+
+
+_PAGES = {
+    "/people": _Page(read_people, "organise_people.html"),
+    "/invitations": _Page(read_invitations, "organise_invitations.html"),
+    "/teams": _Page(read_teams, "organise_teams.html", 0),
+    "/activity": _Page(read_activity, "organise_activity.html", 0),
+    "/settings": _Page(read_settings, "organise_settings.html"),
+    **{
+        f"/settings/{section}": _Page(_read_section(section), "organise_section.html")
+        for section in SECTION_TITLES
+    },
+}
+
+
+def read_team_page(board: Board, caller: Caller, team: str, before: int) -> dict[str, Any]:
+    """Return the template variables of the organiser's page of one team."""
+    view = board.as_seen_by(caller)
+    team_summary, valid_tokens = view.team(team), board.teams.list_tokens(caller)
+    submissions = view.submissions(team, limit=_SUBMISSIONS_PER_PAGE + 1, before=before or None)
+    has_older = len(submissions) > _SUBMISSIONS_PER_PAGE
+    submissions = submissions[:_SUBMISSIONS_PER_PAGE]
+    return {
+        "board": view.summary(),
+        "team": team_summary,
+        "keeps_names": board.erasure.keeps_names(),
+        "share": view.budget()["share"],
+        "tokens": [
+            token for token in valid_tokens if token["team"] == team and token["role"] == "team"
+        ],
+        "people": [] if board.rules.sign_in is None else _people_of(board, caller, team),
+        "mergeable": _mergeable_teams(view, team_summary),
+        "submissions": submissions,
+        "before": before,
+        "older": submissions[-1]["number"] if has_older else None,
+        "chart": team_history_chart(view.own_history(team)),
     }
 
 
 def _people_of(board: Board, caller: Caller, team: str) -> list[dict[str, Any]]:
-    people = board.identities.registrations(caller)["registrations"]
     return [
-        person for person in people if (person["team"], person["state"]) == (team, "registered")
+        person
+        for person in _read_people(board, caller)
+        if (person["team"], person["state"]) == (team, "registered")
     ]
 
 
@@ -120,58 +319,84 @@ def _mergeable_teams(view: View, team: Mapping[str, Any]) -> list[dict[str, Any]
         return []
     return [
         other
-        for other in view.teams(limit=_MAX_MERGEABLE)
+        for other in view.teams(limit=_MAX_TEAMS)
         if other["kind"] == "team" and not other["submissions"] and other["id"] != team["id"]
     ]
 
 
-def _read_webhooks(board: Board, caller: Caller) -> dict[str, Any]:
-    """Return the webhooks, those that failed last first, and how many are not shown."""
-    webhooks = sorted(board.webhooks.list(caller), key=lambda row: row["delivered"] is not False)
-    return {
-        "webhooks": webhooks[:_MAX_WEBHOOKS],
-        "more_webhooks": max(len(webhooks) - _MAX_WEBHOOKS, 0),
-    }
-
-
-def read_team_page(board: Board, caller: Caller, team: str) -> dict[str, Any]:
-    """Return the template variables of the organiser's page of one team."""
-    check_permission(caller, "run")
-    view = board.as_seen_by(caller)
-    team_summary, valid_tokens = view.team(team), board.teams.list_tokens(caller)
-    return {
-        "board": view.summary(),
-        "role": "organiser",
-        "team": team_summary,
-        "keeps_names": board.erasure.keeps_names(),
-        "share": view.budget()["share"],
-        "tokens": [
-            token for token in valid_tokens if token["team"] == team and token["role"] == "team"
-        ],
-        "people": [] if board.rules.sign_in is None else _people_of(board, caller, team),
-        "mergeable": _mergeable_teams(view, team_summary),
-        "submissions": view.submissions(team, limit=50),
-        "chart": team_history_chart(view.own_history(team)),
-    }
-
-
 @router.get(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
-def organise_page(request: Request, board: Slug, after: AfterNumber = 0) -> Response:
-    """Show the state of a board to its organiser, with forms to manage it."""
-    return _show_board(request, board, after=after)
+def organise_page(request: Request, board: Slug, after: RowNumber = 0) -> Response:
+    """Show an organiser how the board is doing and what to do next."""
+    if after:  # the list of teams was on this page once
+        return redirect(request, f"/boards/{board}/organise/teams?after={after}")
+    return _show(request, board, "")
 
 
-def _show_board(
-    request: Request, slug: str, status: int = 200, *, after: int = 0, **extra: Any
+@router.get(f"{_BOARD_PATH}/teams", openapi_extra=_PRIVATE_ROUTE)
+def organise_teams_page(request: Request, board: Slug, after: RowNumber = 0) -> Response:
+    """Show the teams to an organiser, and a form to add one."""
+    return _show(request, board, "/teams", after)
+
+
+@router.get(f"{_BOARD_PATH}/people", openapi_extra=_PRIVATE_ROUTE)
+def organise_people_page(request: Request, board: Slug, page: PageNumber = 1) -> Response:
+    """Show the people who signed in, and requests to decide."""
+    return _show(request, board, "/people", page)
+
+
+@router.get(f"{_BOARD_PATH}/invitations", openapi_extra=_PRIVATE_ROUTE)
+def organise_invitations_page(request: Request, board: Slug, page: PageNumber = 1) -> Response:
+    """Show the invitations, and a form to make one."""
+    return _show(request, board, "/invitations", page)
+
+
+@router.get(f"{_BOARD_PATH}/activity", openapi_extra=_PRIVATE_ROUTE)
+def organise_activity_page(request: Request, board: Slug, before: RowNumber = 0) -> Response:
+    """Show what happened on the board."""
+    return _show(request, board, "/activity", before)
+
+
+@router.get(f"{_BOARD_PATH}/settings", openapi_extra=_PRIVATE_ROUTE)
+def organise_settings_page(request: Request, board: Slug) -> Response:
+    """Show all settings of the board, each with a link to change it."""
+    return _show(request, board, "/settings")
+
+
+@router.get(f"{_BOARD_PATH}/settings/{{section}}", openapi_extra=_PRIVATE_ROUTE)
+def organise_section_page(
+    request: Request, board: Slug, section: str, page: PageNumber = 1
 ) -> Response:
+    """Show the form of one setting."""
+    return _show(request, board, f"/settings/{section}", page)
+
+
+def _show(
+    request: Request,
+    slug: str,
+    suffix: str,
+    number: int | None = None,
+    status: int = 200,
+    **extra: Any,
+) -> Response:
+    """Return one of the pages of a board; ``number`` says which part of a list it shows."""
     board, caller = open_board(request, slug, csrf_checked=True)
-    variables = read_organiser_page(board, caller, after)
-    return _show_page(request, "organise.html", status, {**variables, **extra})
+    check_permission(caller, "run")
+    if not suffix:
+        now = int(get_context(request).boards.environment.clock())
+        return _render(
+            request, "organise.html", status, {**read_overview(board, caller, now), **extra}
+        )
+    page = _PAGES.get(suffix)
+    if page is None:
+        raise NotFound("There is no such setting.")
+    variables = page.read(board, caller, page.start if number is None else number)
+    return _render(request, page.template, status, {**variables, **extra})
 
 
-def _show_page(request: Request, name: str, status: int, variables: dict[str, Any]) -> Response:
+def _render(request: Request, name: str, status: int, variables: dict[str, Any]) -> Response:
     message = done_message(request.query_params.get("done", ""), variables["board"])
     defaults = {
+        "role": "organiser",
         "done": message,
         "created": None,
         "problem": None,
@@ -184,7 +409,8 @@ def _show_page(request: Request, name: str, status: int, variables: dict[str, An
 
 @router.post(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
 def run_organiser_form(request: Request, board: Slug, form: Form) -> Response:
-    """Run a form of the organiser's page."""
+    """Run a form of one of the organiser's pages."""
+    suffix = _page_of_form(form)
     try:
         opened, caller = open_board(request, board, csrf_checked=True)
         if form.get("do") == "dump":
@@ -196,23 +422,43 @@ def run_organiser_form(request: Request, board: Slug, form: Form) -> Response:
         outcome = run_board_action(opened, caller, form)
     except (LadderboardError, RequestRefused) as error:
         status, extra = _describe_refusal(error, form)
-        return _show_board(request, board, status, **extra)
+        return _show(request, board, suffix, status=status, **extra)
     _log_if_erased(request, board, outcome)
-    return _redirect_if_done(request, outcome, f"/boards/{board}/organise") or _show_board(
-        request, board, created=outcome
+    suffix = _NEXT_PAGES.get(form["do"], suffix)
+    return _redirect_if_done(request, outcome, f"/boards/{board}/organise{suffix}") or _show(
+        request, board, suffix, created=outcome
     )
 
 
+def _page_of_form(form: Mapping[str, str]) -> str:
+    """Return the page that a form is on.
+
+    >>> _page_of_form({"do": "amend", "group": "limits"}), _page_of_form({"do": "pause"})
+    ('/settings/limits', '')
+    """
+    action, group = form.get("do", ""), form.get("group", "")
+    if action == "amend":
+        return f"/settings/{group}" if group in FORM_GROUPS else "/settings"
+    if action == "end" and form.get("from") == "invitations":
+        return "/invitations"
+    return _FORM_PAGES.get(action, "")
+
+
 @router.get(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
-def organise_team_page(request: Request, board: Slug, team: TeamId) -> Response:
+def organise_team_page(
+    request: Request, board: Slug, team: TeamId, before: RowNumber = 0
+) -> Response:
     """Show a team to the organiser, with forms to manage it."""
-    return _show_team(request, board, team)
+    return _show_team(request, board, team, before=before)
 
 
-def _show_team(request: Request, slug: str, team: str, status: int = 200, **extra: Any) -> Response:
+def _show_team(
+    request: Request, slug: str, team: str, status: int = 200, *, before: int = 0, **extra: Any
+) -> Response:
     board, caller = open_board(request, slug, csrf_checked=True)
-    variables = read_team_page(board, caller, team)
-    return _show_page(request, "organise_team.html", status, {**variables, **extra})
+    check_permission(caller, "run")
+    variables = read_team_page(board, caller, team, before)
+    return _render(request, "organise_team.html", status, {**variables, **extra})
 
 
 @router.post(_TEAM_PATH, openapi_extra=_PRIVATE_ROUTE)
