@@ -204,6 +204,7 @@ _EVENT_TEXTS = {
     "disqualified": "Disqualified",
     "reinstated": "Reinstated",
     "accepted": "Accepted the terms",
+    "merged": "Merged into another team",
     "resumed": "Board resumed",
     "restored": "Board restored from a copy",
     "appointed": "Person {person} became an organiser",
