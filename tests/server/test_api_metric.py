@@ -102,8 +102,9 @@ def test_page_api_and_csv_show_the_mean_rank_that_orders_them(empty_server):
     table = server.call("GET", "/boards/first/leaderboard?format=csv").text
     lines = list(csv.DictReader(io.StringIO(table)))
     assert [line["mean_rank"] for line in lines] == ["1.0", "2.0", ""]
-    text = server.client.get(f"/boards/{server.slug}").text
+    text = server.client.get(f"/boards/{server.slug}/leaderboard").text
     assert "Mean rank" in text
-    assert "ordered by the mean of a team&#39;s ranks in accuracy and macro-F1" in text
+    rules = server.client.get(f"/boards/{server.slug}/rules").text
+    assert "ordered by the mean of a team&#39;s ranks in accuracy and macro-F1" in rules
     names = [text.index(f"<td>{name}") for name in ("Bob", "Ada", "Zoe", "Elsewhere")]
     assert names == sorted(names)

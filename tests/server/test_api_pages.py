@@ -194,7 +194,11 @@ def test_names_and_descriptions_stay_text_on_pages(empty_server):
     live_server.create_board(title="'<b>title</b>'", description=text)
     token = live_server.join("<script>alert(1)</script>")[1]
     live_server.submit(token, make_predictions(3))
-    page = live_server.client.get(f"/boards/{live_server.slug}").text
+    pages = [
+        live_server.client.get(f"/boards/{live_server.slug}{tab}").text
+        for tab in ("", "/leaderboard", "/submit")
+    ]
+    page = "".join(pages)
     assert "<strong>bold</strong>" in page
     assert "&lt;b&gt;title&lt;/b&gt;" in page
     assert "&lt;script&gt;alert(1)" in page

@@ -66,13 +66,29 @@ def test_a_history_has_a_text_description():
         "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
         "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
-    assert "The band is where the best true accuracy so far lies" in caption
+    assert "The band is where the best true accuracy lies" in caption
+    assert "The line ends now, on 15 Jan 2027, 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
+    assert history_chart(history_data(*points[1:])) is None  # a flat line says nothing
+
+
+def test_baselines_in_view_are_dashed():
+    points = (
+        history_point(8, 0.6, 1),
+        history_point(10, 0.75, 40),
+        history_point(12, 0.75, 1234, now=True),
+    )
+    baselines = [{"name": "Linear", "display": 0.7}, {"name": "Coin", "display": 0.1}]
+    chart = history_chart(history_data(*points), [*baselines, {"name": "Later", "file": "x.csv"}])
+    assert chart.count("chart-level") == 2  # in the wide picture and in the narrow one
+    assert chart.count("Linear") == 2
+    assert "Coin" not in chart  # far below what the chart zooms to
 
 
 def test_a_history_with_vacuous_bounds_has_no_band():
     points = (
+        history_point(7, 0.5, 1, vacuous=True),
         history_point(8, 0.6, 1, vacuous=True),
         history_point(9, 0.6, 1, vacuous=True, now=True),
     )
@@ -80,7 +96,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
     assert "truly worth" not in summary
-    assert notes == ["0.6 on 15 Jan 2027, 08:00 UTC, at submission 1"]
+    assert notes[1:] == ["0.6 on 15 Jan 2027, 08:00 UTC, at submission 1"]
     assert "no guarantee" in caption
     assert "not all are shown" in caption
 
@@ -89,7 +105,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "except with probability 1e-09")]
 )
 def test_the_caption_states_the_bands_probability(beta, phrase):
-    points = history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
+    points = history_point(7, 0.5, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
     assert phrase in texts_of(history_chart(history_data(*points, beta=beta)))[2]
 
 
@@ -186,11 +202,11 @@ def test_questions_over_time():
 
 
 def test_a_chart_is_cached_for_a_minute():
-    points = [history_point(8, 0.6, 1), history_point(9, 0.6, 3, now=True)]
-    chart = history_chart(history_data(*points))
-    later = [{**points[1], "time": f"2027-01-15T{time}Z"} for time in ("08:59:01", "09:00:01")]
-    assert history_chart(history_data(points[0], later[0])) is chart
-    assert history_chart(history_data(points[0], later[1])) is not chart
+    *points, now = history_point(7, 0.5, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 3)
+    chart = history_chart(history_data(*points, now))
+    later = [{**now, "time": f"2027-01-15T{time}Z"} for time in ("08:59:01", "09:00:01")]
+    assert history_chart(history_data(*points, later[0])) is chart
+    assert history_chart(history_data(*points, later[1])) is not chart
 
 
 def test_the_charts_of_a_real_board(tmp_path):
@@ -199,7 +215,8 @@ def test_the_charts_of_a_real_board(tmp_path):
     board = boards.create(folder)
     organiser = Caller(Role.ORGANISER)
     empty = board.as_seen_by(PUBLIC).history()
-    assert (history_chart(empty) is None) == (empty["points"] == [])
+    assert empty["records"] <= 1
+    assert history_chart(empty) is None
     caller = boards.caller_by_token(board.teams.create(organiser, "Ada").token, board.slug)
     rng = np.random.default_rng(1)
     labels = folder.table.labels

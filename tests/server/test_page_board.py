@@ -32,29 +32,31 @@ def test_ties_share_ranks_and_baselines_are_sorted_in(empty_server):
         live_server.submit(live_server.join(name)[1], make_predictions(wrong))
     _, dee_token = live_server.join("Dee")
     live_server.client.cookies.clear()
-    text = get_page(live_server).text
+    text = get_page(live_server, path="/leaderboard").text
     rows = [(rank, team, value) for rank, team, value, *_ in table_rows(text)]
     assert rows == [
-        ("1=", "Ada", "0.1"),
-        ("1=", "Cy", "0.1"),
+        ("=1", "Ada", "0.1"),
+        ("=1", "Cy", "0.1"),
         ("", "Coin (a throw) baseline", "0.15"),
         ("3", "Bob", "0.2"),
         ("", "Dee", "no record"),
     ]
     assert "Ranks with = are shared" in text
-    own_page = get_page(live_server, token=dee_token).text
-    assert ["", "Dee you", "no record", "", "0"] in table_rows(own_page)
-    assert "Dee</strong> (you): no record yet, no submissions" in own_page
+    own_page = get_page(live_server, path="/leaderboard", token=dee_token).text
+    assert ["", "Dee you", "no record", "", "0", ""] in table_rows(own_page)
+    assert "No score yet, with no submissions." in get_page(live_server, token=dee_token).text
 
 
-def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
+TABS = ("", "/data", "/leaderboard", "/submit", "/rules", "/verify")
+
+
+def test_the_pages_of_a_board_show_rules_bound_and_downloads(live_server, browser):
     token = live_server.join("Ada")[1]
     live_server.submit(token, make_predictions(30))
-    response = get_page(live_server, browser)
-    text = re.sub(r"\s+", " ", response.text)
+    pages = [get_page(live_server, browser, path).text for path in TABS]
+    text = re.sub(r"\s+", " ", "".join(pages))
     summary = live_server.call("GET", "/boards/first").json()
     for sentence in (
-        "The board is open.",
         "Every scored file counts as one submission. The board takes 100 submissions in all.",
         "25 submissions are reserved for each of up to 4 teams.",
         "Submissions are taken at any time",
@@ -69,8 +71,8 @@ def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
         f'href="/boards/{live_server.slug}/ledger.jsonl"',
     ):
         assert sentence in text, sentence
-    assert "<svg" in text
-    assert text.count("<h1>") == 1
+    assert all(page.count("<h1>") == 1 for page in pages)
+    assert all(">open<" in page for page in pages)
     # The interval is the certificate's, rounded outwards.
     low, high = map(float, re.search(r"lies between ([\d.]+) and ([\d.]+)\.", text).groups())
     bound = summary["bound"]
@@ -78,29 +80,32 @@ def test_the_board_page_shows_rules_bound_and_downloads(live_server, browser):
     assert high - 2e-4 < bound["high"] <= high
 
 
+READ_TABS = ("", "/leaderboard", "/rules", "/verify")
+
+
 @pytest.mark.parametrize("visibility", ["hidden", "frozen", "anonymous"])
 def test_hidden_content_is_not_on_the_page(live_server, browser, visibility):
     token = live_server.join("Ada Lovelace")[1]
     live_server.submit(token, make_predictions(30))
     live_server.amend(visibility=visibility)
-    before = get_page(live_server, browser).text
+    before = "".join(get_page(live_server, browser, path).text for path in READ_TABS)
     live_server.submit(token, make_predictions(9))
     live_server.clock.now += 3600
-    after = get_page(live_server, browser)
-    assert ("Ada" in after.text) == (visibility == "frozen")
-    assert (">0.03<" in after.text) == (visibility == "anonymous")
+    after = "".join(get_page(live_server, browser, path).text for path in READ_TABS)
+    assert ("Ada" in after) == (visibility == "frozen")
+    assert (">0.03<" in after) == (visibility == "anonymous")
     if visibility == "hidden":
-        assert "keeps the standings of this board hidden" in after.text
-        assert "The best over time" not in after.text
-        assert ">0.1<" not in after.text
-        assert "1 of 100 used" not in after.text
+        assert "keeps the standings of this board hidden" in after
+        assert "The best over time" not in after
+        assert ">0.1<" not in after
+        assert "1 of 100 used" not in after
         assert {get_page(live_server, path=f"/{file}").status_code for file in DOWNLOADS[:2]} == {
             403
         }
     if visibility == "frozen":
-        assert "froze the standings" in after.text
+        assert "froze the standings" in after
     if visibility != "anonymous":
-        assert after.text == before  # nothing on the page is newer
+        assert after == before  # nothing on the pages is newer
     organiser = get_page(live_server, token=live_server.organiser).text
     assert ">0.03<" in organiser
     assert f"This board is {visibility}." in organiser
@@ -151,12 +156,12 @@ def test_the_page_cache_follows_every_visible_change(live_server):
 def test_signed_in_teams_get_their_own_page(live_server, browser):
     _, token = live_server.join("Ada")
     live_server.submit(token, make_predictions(30))
-    assert "(you)" not in get_page(live_server, browser).text
+    assert ">you<" not in get_page(live_server, browser).text
     live_server.sign_in(browser, token)
-    assert "(you)" in get_page(live_server, browser).text
+    assert ">you<" in get_page(live_server, browser).text
     live_server.client.cookies.clear()
     public = get_page(live_server).text
-    assert "(you)" not in public
+    assert ">you<" not in public
     assert "csrf" not in public
 
 
@@ -183,15 +188,15 @@ def test_a_first_visit_loads_little_data(empty_server):
             live_server.join(f"A team of many {number}")[1], make_predictions(220 - number)
         )
     live_server.client.cookies.clear()
-    plain = live_server.client.get(
-        f"/boards/{live_server.slug}", headers={"Accept-Encoding": "identity"}
-    ).content
-    assert len(table_rows(plain.decode())) == 100
-    assert len(plain) < 40_000
-    paths = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', plain.decode()))
-    assert paths
-    contents = [plain, *(live_server.client.get(path).content for path in paths)]
-    assert sum(len(gzip.compress(content)) for content in contents) < 60_000
+    for path in READ_TABS:
+        plain = live_server.client.get(
+            f"/boards/{live_server.slug}{path}", headers={"Accept-Encoding": "identity"}
+        ).content
+        assert len(plain) < 30_000
+        paths = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', plain.decode()))
+        assert paths
+        contents = [plain, *(live_server.client.get(path).content for path in paths)]
+        assert sum(len(gzip.compress(content)) for content in contents) < 40_000
 
 
 def test_standings_are_paginated(empty_server):
@@ -199,16 +204,57 @@ def test_standings_are_paginated(empty_server):
     live_server.create_board(teams=130, questions=1000)
     for number in range(130):
         live_server.join(f"Team {number:03}")
-    first = get_page(live_server).text
-    assert "First page" not in first
-    cursor = re.search(r'href="\?cursor=([^"#]+)#standings">Next page', first).group(1)
-    second = get_page(live_server, path=f"?cursor={cursor}").text
-    assert [row[1] for row in table_rows(second)] == [
-        f"Team {number:03}" for number in range(100, 130)
-    ]
-    assert "Next page" not in second
-    assert "First page" in second
-    assert get_page(live_server, path="?cursor=x").status_code == 422
+    page = get_page(live_server, path="/leaderboard").text
+    assert "First page" not in page
+    names = [row[1] for row in table_rows(page)]
+    while "Next page" in page:
+        cursor = re.search(r'href="\?cursor=([^"]+)">Next page', page).group(1)
+        page = get_page(live_server, path=f"/leaderboard?cursor={cursor}").text
+        assert "First page" in page
+        assert len(table_rows(page)) <= 25
+        names += [row[1] for row in table_rows(page)]
+    assert names == [f"Team {number:03}" for number in range(130)]
+    assert get_page(live_server, path="/leaderboard?cursor=x").status_code == 422
+    # Links to pages of the standings were on the board's page before.
+    old = get_page(live_server, path=f"?cursor={cursor}")
+    assert old.status_code == 303
+    assert old.headers["location"] == f"/boards/{live_server.slug}/leaderboard?cursor={cursor}"
+
+
+def test_the_own_team_is_pinned_above_other_pages(empty_server):
+    live_server = empty_server
+    live_server.create_board(teams=60, questions=600, mechanism="exact")
+    tokens = [live_server.join(f"Team {number:02}")[1] for number in range(30)]
+    for number, token in enumerate(tokens):
+        live_server.submit(token, make_predictions(10 + number))
+    page = get_page(live_server, path="/leaderboard", token=tokens[-1]).text
+    first, *others = table_rows(page)
+    assert first[:2] == ["30", "Team 29 you"]
+    assert [row[0] for row in others] == [str(rank) for rank in range(1, 26)]
+    cursor = re.search(r'href="\?cursor=([^"]+)">Next page', page).group(1)
+    page = get_page(live_server, path=f"/leaderboard?cursor={cursor}", token=tokens[-1]).text
+    assert [row[0] for row in table_rows(page)] == [str(rank) for rank in range(26, 31)]
+    assert 'class="you pinned"' not in page
+
+
+def test_teams_within_chance_of_the_first_share_a_band(empty_server):
+    """On 300 examples near 10% errors, 1.96 standard errors of a difference are 14 errors."""
+    live_server = empty_server
+    live_server.create_board(teams=4, questions=40, mechanism="exact")
+    for name, wrong in (("Ada", 30), ("Bob", 40), ("Cy", 60)):
+        live_server.submit(live_server.join(name)[1], make_predictions(wrong))
+    page = get_page(live_server, path="/leaderboard", token=live_server.organiser).text
+    rows = re.findall(r"<tr([^>]*)><td>", page)
+    assert rows == [' class="shaded"', ' class="shaded"', ""]
+    assert "The 2 shaded teams cannot be told apart" in re.sub(r"<[^>]*>", "", page)
+    bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)".*?<circle cx="([\d.]+)"', page)
+    for low, high, middle in bars:
+        assert float(low) < float(middle) < float(high)
+    # 1.96 standard errors of 0.1 and 0.2 on 300 examples.
+    scale = float(bars[2][2]) - float(bars[0][2])  # is 0.1 wide
+    for (low, high, _), rate in zip(bars, (0.1, 40 / 300, 0.2), strict=True):
+        width = 2 * 1.96 * (rate * (1 - rate) / 300) ** 0.5
+        assert (float(high) - float(low)) / scale * 0.1 == pytest.approx(width, rel=0.01)
 
 
 def test_the_final_ranking_shows_rank_changes(live_server):
@@ -216,12 +262,12 @@ def test_the_final_ranking_shows_rank_changes(live_server):
         live_server.submit(live_server.join(name)[1], make_predictions(public, private))
     live_server.call("POST", "/boards/first/close", live_server.organiser)
     live_server.client.cookies.clear()
-    text = get_page(live_server).text
+    text = get_page(live_server, path="/leaderboard").text
     assert "with confidence 90%, these and the bounds shown before the close hold together" in text
     (bob, ada) = table_rows(text, "finals")
-    assert bob[:6] == ["1", "1", "Bob", "0.0500", "2", "up 1"]
-    assert ada[:6] == ["2", "2", "Ada", "0.3000", "1", "down 1"]
-    low, high = map(float, bob[6].split(" and "))
+    assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.0500", "1", "2", "▲ up 1"]
+    assert [*ada[:3], *ada[4:]] == ["2", "Ada", "0.3000", "2", "1", "▼ down 1"]
+    low, high = map(float, bob[3].split(" to "))
     final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
     assert low <= final["low"] < 0.05 < final["high"] <= high
     assert "--data-binary" not in text
@@ -332,7 +378,7 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
     for name, wrong in (("Ada", 30), ("Bob", 31), ("Cy", 90)):
         teams[name], token = live_server.join(name)
         live_server.submit(token, make_predictions(wrong, private=wrong))
-    text = get_page(live_server).text
+    text = get_page(live_server, path="/rules").text
     assert "First prize: every team whose range of ranks includes 1." in text
     assert "Runner-up: the team with rank 2." in text
     rules = live_server.call("GET", "/boards/first").json()["prizes"]
@@ -342,7 +388,7 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
     names = {name: [team["name"] for team in prize["teams"]] for name, prize in prizes.items()}
     # One error more on 100 examples says nothing; sixty do.
     assert names == {"First prize": ["Ada", "Bob"], "Runner-up": ["Bob"], "Last": []}
-    text = get_page(live_server).text
+    text = get_page(live_server, path="/leaderboard").text
     assert "includes 1: <strong>Ada, Bob</strong>" in text
     assert "includes 9: none" in text
     assert "Range of ranks of each team" in text
@@ -361,3 +407,4 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
     assert final["prizes"][0]["teams"][0] == {"id": teams["Bob"], "name": None}
     live_server.amend(visibility="hidden")
     assert "Bob" not in get_page(live_server).text
+    assert "Bob" not in get_page(live_server, path="/leaderboard").text

@@ -91,7 +91,7 @@ def test_the_shell_commands_on_the_page_work(empty_server, browser, tmp_path):
     """They install the wheel that the server offers; its dependencies are already installed."""
     live_server = empty_server
     live_server.create_board()
-    page = unescape(browser.get(f"/boards/{live_server.slug}").text)
+    page = unescape(browser.get(f"/boards/{live_server.slug}/submit").text)
     lines = re.search(r"<code>(pip install .*\nladderboard submit .*)</code>", page)[1]
     (tmp_path / "predictions.csv").write_bytes(make_predictions(30))
     (tmp_path / "bin").mkdir()

@@ -33,6 +33,7 @@ def test_paths_work_with_and_without_the_prefix(prefixed_server, prefix):
         assert prefixed_server.client.get(path).status_code == 200
     page = prefixed_server.client.get(board).text
     assert f'href="/ladder/boards/{prefixed_server.slug}/join"' in page
+    page = prefixed_server.client.get(f"{board}/submit").text
     assert f"ladderboard submit http://localhost/ladder/boards/{prefixed_server.slug} -f" in page
     # A refusal is an HTML page or a problem document in either case.
     assert "<h1>" in prefixed_server.client.get(f"{prefix}/nothing").text

@@ -28,14 +28,23 @@ DESCRIPTION = (
     '"Look [elsewhere](https://example.org/a?b=c#d), [here](/boards/first/submit), '
     '[there](data.zip), [up](../up), [a part](#nowhere), <b>not bold</b>"'
 )
-SECTIONS = ("finals", "standings", "best", "rules", "meaning")
+PAGES = {  # of the archive and of the server, with the sections that they share
+    "index.html": ("", ("best", "meaning", "standings")),
+    "leaderboard.html": ("/leaderboard", ("finals",)),
+    "standings.html": ("/leaderboard?view=public", ("standings",)),
+    "rules.html": ("/rules", ("rules", "meaning")),
+    "verify.html": ("/verify", ("commitments",)),
+}
 
 
 def sections_of(page):
-    """Return the named sections of a board's page, without link targets."""
+    """Return the named sections of a page, without link targets and relative times."""
     sections = dict(re.findall(r'<section class="card" aria-labelledby="(\w+)">(.*?)</section>',
                             page, re.DOTALL))  # fmt: skip
-    return {name: re.sub(r' href="[^"]*"', "", text) for name, text in sections.items()}
+    return {
+        name: re.sub(r' href="[^"]*"|<time [^>]*>[^<]*', "", text)
+        for name, text in sections.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +87,9 @@ def test_every_link_works_and_reaches_every_file(full_board, tmp_path):
     assert site.files == len(files)
     assert outward == {"https://example.org/a?b=c#d"}
     assert files == {
-        "index.html", "standings-2.html", "standings.csv", "standings.json", "records.json",
+        "index.html", "leaderboard.html", "rules.html", "verify.html", "standings.html",
+        *(f"standings-{number}.html" for number in range(2, 6)),
+        "standings.csv", "standings.json", "records.json",
         "finals.json", "finals.csv", "board.json", "ledger.jsonl", f"{full_board.slug}.bundle",
         "sha256sums.txt", "static/style.css", "static/icon.svg",
     }  # fmt: skip
@@ -94,15 +105,19 @@ def current_umask():
 
 def test_the_page_has_the_same_sections_as_the_servers(full_board, empty_server, tmp_path):
     folder = write_site(full_board, tmp_path / "out").folder
-    live = empty_server.client.get(f"/boards/{full_board.slug}").text
-    archived, served = (sections_of(text) for text in ((folder / "index.html").read_text(), live))
-    assert set(served) - set(archived) == {"submit"}
-    for name in SECTIONS:
-        assert archived[name] == served[name], name
-    next_page = re.search(r'href="(\?cursor=[^"#]+)#standings">Next page', live)[1]
-    live = sections_of(empty_server.client.get(f"/boards/{full_board.slug}{next_page}").text)
+    url = f"/boards/{full_board.slug}"
+    for file, (path, names) in PAGES.items():
+        live = empty_server.client.get(f"{url}{path}").text
+        archived, served = (sections_of(text) for text in ((folder / file).read_text(), live))
+        for name in names:
+            assert archived[name].replace("<a>CSV</a>, ", "") == served[name].replace(
+                "<a>CSV</a>, ", ""
+            ), name
+    live = empty_server.client.get(f"{url}/leaderboard?view=public").text
+    next_page = re.search(r'href="(\?cursor=[^"#]+)">Next page', live)[1]
+    live = sections_of(empty_server.client.get(f"{url}/leaderboard{html.unescape(next_page)}").text)
     assert sections_of((folder / "standings-2.html").read_text())["standings"] == live["standings"]
-    page = (folder / "index.html").read_text()
+    page = (folder / "standings.html").read_text()
     for team_name in NAMES[1:]:
         assert escaped(team_name) in page
     assert "Ada" not in page
@@ -137,8 +152,8 @@ def test_downloads_are_the_same_as_the_servers(full_board, empty_server, tmp_pat
 
 def test_the_archive_page_states_closing_and_verification(full_board, tmp_path):
     site = write_site(full_board, tmp_path / "out")
-    page = (site.folder / "index.html").read_text()
-    text = " ".join(re.sub("<[^>]*>", "", page).split())
+    pages = [(site.folder / name).read_text() for name in PAGES]
+    text = " ".join(re.sub("<[^>]*>", "", "".join(pages)).split())
     # 8 teams are shown, but all 10 questions count: a disqualified team's stay.
     assert (
         "This is an archive. The board was closed at 2027-01-16 17:00 UTC, after 10 submissions."
@@ -152,9 +167,10 @@ def test_the_archive_page_states_closing_and_verification(full_board, tmp_path):
     assert "When the board was closed, the final ranking was made on " in text
     assert "There were at most " in text
     assert not re.search("organiser closes the board|needs an invitation|can register", text)
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)[1]
-    assert "default-src &#39;none&#39;" in policy
-    assert "script-src" not in policy
+    for page in pages:
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)[1]
+        assert "default-src &#39;none&#39;" in policy
+        assert "script-src" not in policy
 
 
 def test_sums_are_checked_by_sha256sum(full_board, tmp_path):
@@ -204,8 +220,9 @@ def test_the_site_of_a_board_without_submissions(empty_server, tmp_path):
     crawl_site(site.folder)
     page = (site.folder / "index.html").read_text()
     assert ", before anybody had asked." in page
-    assert "lies between its two ends.</p>\n<p>Nobody is in it.</p>" in page
-    assert page.count("<table") == 0
+    assert "No team has a final score." in (site.folder / "leaderboard.html").read_text()
+    for path in site.folder.glob("*.html"):
+        assert "<tr><td" not in path.read_text()
 
 
 @pytest.mark.parametrize("target", ["nothing", "an empty folder", "a link to one"])

@@ -6,6 +6,7 @@ Threads that write to one book share transactions (group commit).
 from __future__ import annotations
 
 import json
+import math
 import threading
 from contextlib import contextmanager
 from copy import copy
@@ -34,7 +35,7 @@ from ladderboard.holdout import (
 from ladderboard.ledger import EMPTY_CHAIN, Entry, ScoredQuestion, decode, release_from_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from ladderboard.board._model import BoardRow, TeamRow
@@ -511,6 +512,21 @@ class BoardContext:
             near=f"{rules.display.name} {rules.display.metric_value(released):.3g}",
             gain_text=lambda gain: rules.display.gain_text(gain, released),
         )
+
+    def standard_errors(self, losses: Iterable[float], best: float | None) -> list[float]:
+        """Return the sampling error of released losses, as far as the public can know it.
+
+        It is that of a mean of costs between 0 and 1, which is largest if each is 0 or 1. Where a
+        mechanism releases standard errors, it is the one of the board's best, for all.
+        """
+        n = self.book.opening["rules"]["worth"]
+        if self.book.mechanism.needs == "standard_error" and best is not None:
+            with self.reading() as view:
+                entry = find_record_entry(view, read_board(view).epoch, best)
+                error = _read_standard_error(view, entry)
+            if error is not None:
+                return [error for _ in losses]
+        return [math.sqrt(max(loss * (1 - loss), 1 / n) / n) for loss in losses]
 
     def describe_resolution(self) -> list[str]:
         """Return what the board shows and what an attacker could gain. For the organiser only."""

@@ -293,6 +293,15 @@ _TEAMS_WITH_RELEASE = (
     "AND {0}released = ? LIMIT 2"
 )
 
+_STANDING_OF_TEAM = (
+    _STANDING + " FROM main.team WHERE book = ? AND disqualified = 0 AND {0}used IS NOT NULL "
+    "AND number = ?"
+)
+_BETTER_TEAMS = (
+    "SELECT COUNT(*) FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
+    "AND {0}released < ?"
+)
+
 
 def list_ranked_teams(
     view: ReadView, *, as_frozen: bool, after: tuple[float, int, int], limit: int
@@ -309,6 +318,17 @@ def list_unranked_teams(
     """Return teams without a release, after a number."""
     values = (view.book_id, after, limit)
     return list(map(StandingRow._make, view.query(_seen(_UNRANKED_TEAMS, as_frozen), values)))
+
+
+def find_standing(view: ReadView, number: int, *, as_frozen: bool) -> StandingRow | None:
+    """Return the row of one team; None if it is not in the standings."""
+    rows = view.query(_seen(_STANDING_OF_TEAM, as_frozen), (view.book_id, number))
+    return StandingRow._make(rows[0]) if rows else None
+
+
+def count_better_teams(view: ReadView, released: float, *, as_frozen: bool) -> int:
+    """Return how many teams have a better release."""
+    return int(view.query(_seen(_BETTER_TEAMS, as_frozen), (view.book_id, released))[0][0])
 
 
 def is_tied(view: ReadView, released: float | None, *, as_frozen: bool) -> bool:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_time
 from ladderboard.board._repository import (
+    count_better_teams,
     count_by_team,
     count_by_time,
+    find_standing,
     is_tied,
     list_ranked_teams,
     list_thinned_records,
@@ -131,6 +133,21 @@ def _page_by_mean_rank(
     mac: Callable[[str], bytes],
 ) -> StandingsPage:
     """Return a page of the standings by mean rank, which needs the releases of all teams."""
+    last = position.released, position.since, position.number
+    ranked = _rank_all_by_mean(view, further, as_frozen=as_frozen)
+    rows = [row for row in ranked if _mean_rank_key(row) > last]
+    page = rows[:limit]
+    if len(rows) <= limit:
+        return StandingsPage(page, None)
+    mean, since, number = _mean_rank_key(page[-1])
+    position = _PagePosition(0, 0, mean, mean, since, number)
+    return StandingsPage(page, _encode_cursor(position, mac))
+
+
+def _rank_all_by_mean(
+    view: ReadView, further: FurtherValues, *, as_frozen: bool
+) -> list[TeamStanding]:
+    """Return all rows, ordered by mean rank."""
     first = _START.ranked, _START.since, _START.number
     teams = list_ranked_teams(view, as_frozen=as_frozen, after=first, limit=_ALL_ROWS)
     teams += list_unranked_teams(view, as_frozen=as_frozen, after=_START.number, limit=_ALL_ROWS)
@@ -142,14 +159,7 @@ def _page_by_mean_rank(
         mean, rank = ranks.get(team.id, (None, None))
         rows.append(TeamStanding(rank, rank is not None and counts[rank] > 1, team, mean))
     rows.sort(key=_mean_rank_key)
-    last = position.released, position.since, position.number
-    rows = [row for row in rows if _mean_rank_key(row) > last]
-    page = rows[:limit]
-    if len(rows) <= limit:
-        return StandingsPage(page, None)
-    mean, since, number = _mean_rank_key(page[-1])
-    position = _PagePosition(0, 0, mean, mean, since, number)
-    return StandingsPage(page, _encode_cursor(position, mac))
+    return rows
 
 
 def _mean_rank_key(row: TeamStanding) -> tuple[float, int, int]:
@@ -188,6 +198,20 @@ def rank_by_mean(
         team: MeanRank(mean, None if team in baselines else 1 + bisect_left(ranked, mean))
         for team, mean in zip(losses, means, strict=True)
     }
+
+
+def read_team_standing(
+    view: ReadView, number: int, *, as_frozen: bool, further: FurtherValues | None = None
+) -> TeamStanding | None:
+    """Return the row of one team with its rank; None if it is not in the standings."""
+    if further is not None:
+        rows = _rank_all_by_mean(view, further, as_frozen=as_frozen)
+        return next((row for row in rows if row.team.number == number), None)
+    team = find_standing(view, number, as_frozen=as_frozen)
+    if team is None or team.released is None or team.kind != "team":
+        return None if team is None else TeamStanding(None, tied=False, team=team)
+    rank = 1 + count_better_teams(view, team.released, as_frozen=as_frozen)
+    return TeamStanding(rank, is_tied(view, team.released, as_frozen=as_frozen), team)
 
 
 def _advance(position: _PagePosition, team: StandingRow) -> _PagePosition:

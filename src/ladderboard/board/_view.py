@@ -52,6 +52,7 @@ from ladderboard.board._standings import (
     read_activity,
     read_records,
     read_standings,
+    read_team_standing,
     serialize_history,
     serialize_own_history,
 )
@@ -235,6 +236,26 @@ class View:
             "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
+
+    def own_standing(self) -> dict[str, Any] | None:
+        """Return the row of the caller's team in the standings; None if it has none."""
+        if self._caller.team is None:
+            return None
+        with self._board.reading() as view:
+            row = read_board(view)
+            if self._is_hidden(row):
+                raise NotAllowed(_HIDDEN_MESSAGE)
+            frozen, rules = self._is_frozen(row), self._board.rules_of(row)
+            further = self._board.further_values(view, row, as_frozen=frozen)
+            standing = read_team_standing(
+                view,
+                self._caller.team,
+                as_frozen=frozen,
+                further=further if rules.ranks_by_mean else None,
+            )
+        if standing is None:
+            return None
+        return self._serialize_standing(row, standing, further, standing.team.id)
 
     def _serialize_standing(
         self, row: BoardRow, standing: TeamStanding, further: FurtherValues, own_id: str | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import html
 import io
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +25,22 @@ VARIANTS = {"light": {}, "dark": {"dark": True}, "phone": {"phone": True}}
 # Screenshots in the README: the page, and the element at whose end it is cut.
 README_PAGES = {"board": ("board-digits", "section:has(figure)"), "play": ("play", "#play")}
 _README_WIDTH = 1080
+# Readers see their own system's font; pictures show a good one.
+_FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+<include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+{}
+</fontconfig>
+"""
+_ALIAS = (
+    '<match target="pattern"><test name="family"><string>{}</string></test>'
+    '<edit name="family" mode="prepend" binding="strong"><string>{}</string></edit></match>'
+)
+_PICTURE_FONTS = {
+    "system-ui": "Inter", "sans-serif": "Inter", "sans": "Inter", "DejaVu Sans": "Inter",
+    "monospace": "JetBrains Mono", "ui-monospace": "JetBrains Mono",
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -40,6 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
+        _picture_fonts(Path(folder)),
         serve_for_browser(Path(folder)) as live_server,
         open_browser() as browser,
     ):
@@ -57,6 +76,24 @@ def main(arguments: list[str] | None = None) -> None:
                 content = capture_for_readme(browser, boards, state, part)
                 (options.docs / f"{name}.png").write_bytes(content)
     write_contact_sheet(options.folder, [state.name for state in chosen])
+
+
+@contextlib.contextmanager
+def _picture_fonts(folder: Path):
+    """Let browsers that start in this block use the fonts for pictures, where installed."""
+    path = folder / "fonts.conf"
+    path.write_text(
+        _FONTS.format("\n".join(_ALIAS.format(*names) for names in _PICTURE_FONTS.items()))
+    )
+    before = os.environ.get("FONTCONFIG_FILE")
+    os.environ["FONTCONFIG_FILE"] = str(path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["FONTCONFIG_FILE"]
+        else:
+            os.environ["FONTCONFIG_FILE"] = before
 
 
 def capture_page(browser, boards, state, **options) -> bytes:

@@ -1,15 +1,22 @@
-"""The list of boards, and the page of one board."""
+"""The list of boards, and the pages of one board that only read: its tabs."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from fastapi import Request
 from markupsafe import Markup, escape
 from starlette.responses import Response
 
-from ladderboard._formatting import format_rank_range, format_time, round_outwards
-from ladderboard.board import PUBLIC, Board, Caller
+from ladderboard._formatting import (
+    format_decimals,
+    format_rank_range,
+    format_time,
+    round_outwards,
+)
+from ladderboard.board import PUBLIC, Board, Caller, DisplayRules, View
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import (
@@ -19,7 +26,7 @@ from ladderboard.server._context import (
     is_public,
     open_page,
 )
-from ladderboard.server._pages._charts import history_chart, rank_chart
+from ladderboard.server._pages._charts import coord, history_chart, rank_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
     format_exact,
@@ -28,6 +35,7 @@ from ladderboard.server._pages._rendering import (
     none_if_hidden,
     page_response,
     page_router,
+    redirect,
     render_public_page,
     server_url,
 )
@@ -39,12 +47,18 @@ from ladderboard.server._pages._wording import (
     describe_rules,
     explain_scores,
     is_over,
+    relative_element,
     relative_time,
+    summarize_scores,
+    time_element,
 )
 
 router = page_router()
 _BOARDS_PER_PAGE = 48
-_MAX_FINAL_ROWS = 100  # of a final ranking on the page; the rest is in the download
+_ROWS_PER_PAGE = 25  # of the standings and of the final ranking: two screens
+_ROWS_ON_OVERVIEW = 5
+_MEDALS = {1, 2, 3}
+_SIGMAS = 1.96  # on both sides of a score: 95%
 _ROW_CLASSES = {"": "", "you": "you", "baseline": "aside"}
 _RECORDS_LISTED = 10  # below the chart
 _RESTRICTED = {"hidden", "frozen"}
@@ -94,60 +108,198 @@ def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
 
 @router.get("/boards/{board}")
 def board_page(request: Request, board: Slug) -> Response:
-    """Show a board: standings, rules, what the scores mean, and how to submit."""
+    """Show the overview of a board; an old link to a page of the standings is sent on."""
+    if request.query_params.get("cursor"):
+        return redirect(request, f"/boards/{board}/leaderboard?{request.url.query}")
+    return _show_tab(request, board, "overview")
+
+
+@router.get("/boards/{board}/leaderboard")
+def leaderboard_page(request: Request, board: Slug) -> Response:
+    """Show the leaderboard, page by page; of a closed board the final ranking."""
+    return _show_tab(request, board, "leaderboard")
+
+
+@router.get("/boards/{board}/rules")
+def rules_page(request: Request, board: Slug) -> Response:
+    """Show the rules, and what the scores mean."""
+    return _show_tab(request, board, "rules")
+
+
+@router.get("/boards/{board}/verify")
+def verify_page(request: Request, board: Slug) -> Response:
+    """Show what can be downloaded, and how to check it."""
+    return _show_tab(request, board, "verify")
+
+
+def _show_tab(request: Request, slug: str, tab: str) -> Response:
+    """Return one of the pages that only read; the public ones are cached."""
     context, url = get_context(request), server_url(request)
     root = context.settings.prefix
-    cursor = request.query_params.get("cursor") or None
+    query = request.query_params
+    place = TabPlace(
+        query.get("cursor") or None, _page_number(query.get("page", "1")), query.get("view") or ""
+    )
     now = int(context.boards.environment.clock())
-    opened, caller = open_page(request, board)
+    opened, caller = open_page(request, slug)
     if not is_public(request):
-        data = _read_board(opened, caller, cursor, now)
-        return page_response(request, "board.html", **_template_variables(data))
+        variables = tab_variables(opened, caller, tab, place, now)
+        return page_response(request, f"{tab}.html", **variables)
     # Relative times ("in 3 days") change by the minute; phases start and end on a second.
     row, changed_at = opened.cache_key()
-    key = (url, cursor, now // 60, opened.rules_of(row).phase_at(now), row, changed_at)
+    key = (tab, url, place, now // 60, opened.rules_of(row).phase_at(now), row, changed_at)
     # Hidden and frozen boards are not cached: the response time would tell whether somebody
     # submitted meanwhile.
     page = None if row.visibility in _RESTRICTED else context.pages.get(key)
     if page is None:
-        variables = public_board_variables(opened, cursor, now)
-        page = _render_public_board(url, root, variables)
+        variables = tab_variables(opened, PUBLIC, tab, place, now)
+        page = _render_public_tab(f"{tab}.html", url, root, variables)
         if row.visibility not in _RESTRICTED:
             context.pages.put(key, page)
     return html_response(request, page.content, lambda _: page.packed)
 
 
-def _render_public_board(url: str, root: str, variables: dict[str, Any]) -> CachedPage:
-    content = render_public_page("board.html", url=url, root=root, **variables).encode()
+def _render_public_tab(template: str, url: str, root: str, variables: dict[str, Any]) -> CachedPage:
+    content = render_public_page(template, url=url, root=root, **variables).encode()
     return CachedPage(content, compress_page(content))
 
 
-def _read_board(board: Board, caller: Caller, cursor: str | None, now: int) -> dict[str, Any]:
-    """Return the data of the board page, as a caller may see it."""
+class TabPlace(NamedTuple):
+    """Where in a tab a reader is: a page of the standings or of the final ranking.
+
+    ``view`` is "public" for the public standings of a closed board; ``archived`` pages say when
+    something was, not how long ago.
+    """
+
+    cursor: str | None = None
+    page: int = 1
+    view: str = ""
+    archived: bool = False
+
+
+def tab_variables(
+    board: Board, caller: Caller, tab: str, place: TabPlace, now: int
+) -> dict[str, Any]:
+    """Return the template variables of a tab, as a caller may see it."""
     view = board.as_seen_by(caller)
     summary = view.summary()
-    rules = board.rules  # another process may have amended them
-    display = rules.display
-    history = none_if_hidden(view.history)
+    tab_data = _TABS[tab](_TabReader(board, view, caller, summary, place, now))
     return {
         "board": summary,
-        "display": display,
-        "loss": rules.loss,
-        "mechanism": board.book.mechanism,
-        "gains": board.describe_gains(summary["best"]["loss"]),
-        "standings": none_if_hidden(lambda: view.leaderboard(cursor=cursor)),
-        "history": history,
-        "finals": none_if_hidden(view.finals) if summary["status"] == "closed" else None,
-        "is_later_page": cursor is not None,
         "role": caller.role.name.lower(),
-        "team": view.team() if caller.team is not None else None,
+        "state": board_state(summary, now),
+        "over": is_over(summary),
+        "digits": summary["display"]["digits"],
         "now": now,
+        **tab_data,
     }
 
 
-def public_board_variables(board: Board, cursor: str | None, now: int) -> dict[str, Any]:
-    """Return the template variables of the public board page."""
-    return _template_variables(_read_board(board, PUBLIC, cursor, now))
+class _TabReader(NamedTuple):
+    """What a tab is made from."""
+
+    board: Board
+    view: View
+    caller: Caller
+    summary: dict[str, Any]
+    place: TabPlace
+    now: int
+
+    @property
+    def team(self) -> dict[str, Any] | None:
+        """The caller's own team, if any."""
+        return None if self.caller.team is None else self.view.team()
+
+    @property
+    def finals(self) -> dict[str, Any] | None:
+        """The final ranking of a closed board, unless it is hidden."""
+        is_closed = self.summary["status"] == "closed"
+        return none_if_hidden(self.view.finals) if is_closed else None
+
+    def standings(self, rows: int) -> dict[str, Any] | None:
+        """Return a page of the standings; None if they are hidden."""
+        page = none_if_hidden(lambda: self.view.leaderboard(limit=rows, cursor=self.place.cursor))
+        if page is None:
+            return None
+        own = self.view.own_standing()
+        now = None if self.place.archived or page["frozen"] else self.now
+        return standings_table(page, own, self.scale(page), now=now)
+
+    def scale(self, page: dict[str, Any]) -> "_ScoreScale":
+        """Return the scale on which a page shows scores with their intervals."""
+        best = self.summary["best"]["loss"]
+        losses = [row["loss"] for row in page["rows"] if row["loss"] is not None]
+        losses += [] if best is None else [best]
+        errors = dict(zip(losses, self.board.standard_errors(losses, best), strict=True))
+        return _ScoreScale(self.board.rules.display, errors, best)
+
+
+def _read_overview(reader: _TabReader) -> dict[str, Any]:
+    view, summary = reader.view, reader.summary
+    history, finals, team = none_if_hidden(view.history), reader.finals, reader.team
+    own = none_if_hidden(view.own_standing)
+    return {
+        "team": team,
+        "own_rank": "" if own is None else format_rank(own["rank"], tied=own["tied"]),
+        "remaining": _remaining_text(summary, team, reader.now),
+        "standings": (standings := reader.standings(_ROWS_ON_OVERVIEW)),
+        "top": None if standings is None else standings["entries"],
+        "finals": None if finals is None else finals_table(finals, team, rows=_ROWS_ON_OVERVIEW),
+        "history": history,
+        "chart": None if history is None else history_chart(history, summary["baselines"]),
+        "meaning": summarize_scores(summary, reader.board.book.mechanism),
+    }
+
+
+def _read_leaderboard(reader: _TabReader) -> dict[str, Any]:
+    finals, place = reader.finals, reader.place
+    shown = finals if place.view != "public" else None
+    return {
+        "standings": None if shown is not None else reader.standings(_ROWS_PER_PAGE),
+        "finals": None if shown is None else finals_table(shown, reader.team, place.page),
+        "has_finals": finals is not None,
+        "place": place,
+    }
+
+
+def _read_rules(reader: _TabReader) -> dict[str, Any]:
+    board, summary = reader.board, reader.summary
+    rules, mechanism = board.rules, board.book.mechanism  # another process may have amended them
+    history = none_if_hidden(reader.view.history)
+    points = history["points"] if history is not None else []
+    proven = history is not None and any(
+        row["proven"] for row in reader.view.leaderboard(limit=_ROWS_PER_PAGE)["rows"]
+    )
+    gains = board.describe_gains(summary["best"]["loss"])
+    return {
+        "rules": describe_rules(summary, rules.loss, mechanism),
+        "meaning": explain_scores(
+            summary, mechanism, points[-1] if points else None, gains, proven=proven
+        ),
+    }
+
+
+def _read_verify(reader: _TabReader) -> dict[str, Any]:
+    history = none_if_hidden(reader.view.history)
+    return {
+        "standings_hidden": history is None,
+        "finals": reader.finals is not None,
+        "history": history,
+        "points": [] if history is None else history["points"][-2 : -_RECORDS_LISTED - 2 : -1],
+    }
+
+
+_TABS: dict[str, Callable[[_TabReader], dict[str, Any]]] = {
+    "overview": _read_overview,
+    "leaderboard": _read_leaderboard,
+    "rules": _read_rules,
+    "verify": _read_verify,
+}
+
+
+def public_tab_variables(board: Board, tab: str, place: TabPlace, now: int) -> dict[str, Any]:
+    """Return the template variables of a public tab, for an archive."""
+    return tab_variables(board, PUBLIC, tab, place._replace(archived=True), now)
 
 
 def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int) -> str | None:
@@ -159,52 +311,47 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
     return remaining_text(team["limits"], seconds, team["next_submission_at"], format_time(now))
 
 
-def _template_variables(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the template variables of the board page."""
-    board, now, history = data["board"], data["now"], data["history"]
-    display = data["display"]
-    points = history["points"] if history is not None else []
-    deadline = board["deadline"]
-    standings = standings_table(data["standings"], display.digits)
-    return {
-        "board": board,
-        "role": data["role"],
-        "team": data["team"],
-        "remaining": _remaining_text(board, data["team"], now),
-        "state": board_state(board, now),
-        "is_over": is_over(board),
-        "time_to_deadline": None if deadline is None else relative_time(deadline, now),
-        "closed_ago": None
-        if data["finals"] is None
-        else relative_time(data["finals"]["closed"], now),
-        "digits": display.digits,
-        "standings": standings,
-        "finals": finals_table(data["finals"], data["team"]),
-        "is_later_page": data["is_later_page"],
-        "points": points[-2 : -_RECORDS_LISTED - 2 : -1],
-        "history": history,
-        "chart": None if history is None else history_chart(history),
-        "rules": describe_rules(board, data["loss"], data["mechanism"]),
-        "meaning": explain_scores(
-            board,
-            data["mechanism"],
-            points[-1] if points else None,
-            data["gains"],
-            proven=standings is not None and standings["proven"],
-        ),
-    }
+class _ScoreScale(NamedTuple):
+    """How scores and their sampling errors are drawn: beside each score, all on one scale.
+
+    ``errors`` maps losses to their standard errors; ``best`` is the best loss on the board.
+    """
+
+    display: DisplayRules
+    errors: dict[float, float]
+    best: float | None
+
+    def interval(self, loss: float) -> tuple[float, float]:
+        """Return the ends of a score's 95% interval in the metric, the lower number first."""
+        margin = _SIGMAS * self.errors.get(loss, 0.0)
+        ends = (max(loss - margin, 0.0), min(loss + margin, 1.0))
+        low, high = sorted(map(self.display.metric_value, ends))
+        return low, high
+
+    def is_level(self, loss: float) -> bool:
+        """Tell whether a score and the best one differ by no more than chance may do."""
+        if self.best is None:
+            return False
+        error = math.hypot(self.errors.get(loss, 0.0), self.errors.get(self.best, 0.0))
+        return abs(loss - self.best) <= _SIGMAS * error
+
+    def range(self, losses: Iterable[float]) -> tuple[float, float] | None:
+        """Return the ends of the scale; None without scores."""
+        ends = [end for loss in losses for end in self.interval(loss)]
+        return (min(ends), max(ends)) if ends and min(ends) < max(ends) else None
 
 
 class FinalRow(NamedTuple):
-    """A row of the final ranking."""
+    """A row of the final ranking; ``rank``, ``bar`` and ``move`` are HTML."""
 
     kind: str
-    rank: str
+    rank: Markup
     name: str
     note: str
     value: str
+    bar: Markup
     public: str
-    move: str
+    move: Markup
     low: str
     high: str
     ranks: str
@@ -213,36 +360,93 @@ class FinalRow(NamedTuple):
     is_shaded: bool
 
 
-def standings_table(page: dict[str, Any] | None, digits: int) -> dict[str, Any] | None:
-    """Return a page of the standings, with declared baselines inserted by their score."""
-    if page is None:
-        return None
+def standings_table(
+    page: dict[str, Any], own: dict[str, Any] | None, scale: _ScoreScale, *, now: int | None
+) -> dict[str, Any]:
+    """Return a page of the standings, with declared baselines inserted by their score.
+
+    ``own`` is the row of the reader's team: it is pinned above if it is not on this page.
+    """
+    digits = scale.display.digits
+    ends = scale.range(scale.errors)
     by_mean = page["ranked_by"] == "mean_rank"
-    rows = [(row["loss"], _standings_row(row, digits, by_mean=by_mean)) for row in page["rows"]]
+    if by_mean:  # a score in one metric does not decide which teams can be told apart
+        scale = scale._replace(best=None)
+    write = partial(_standings_row, scale=scale, ends=ends, now=now, by_mean=by_mean)
+    rows = [(row["loss"], write(row)) for row in page["rows"]]
     for declared in page["declared"]:
         name, loss = declared["name"], declared["loss"]
         if declared["source"]:
             name = f"{name} ({declared['source']})"
         value = format_value(declared["display"], digits)
-        row = _StandingsRow("aside", "", name, "baseline", value, None, "", ())
+        kind = "aside shaded" if scale.is_level(loss) else "aside"
+        row = _StandingsRow(kind, "", name, "baseline", value, "", "", "", ())
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
         # By mean rank a number of one metric has no place among the teams.
         rows.insert(len(rows) if by_mean else next(worse, len(rows)), (loss, row))
+    level = [row for row in page["rows"] if row["rank"] and scale.is_level(row["loss"])]
+    pinned = ""
+    if own is not None and not any(row["you"] for row in page["rows"]):
+        pinned = write(own)._replace(kind="you pinned").to_html()
+    html = "\n".join([*([pinned] if pinned else []), *(row.to_html() for _, row in rows)])
+    entries = [row._replace(rank=Markup(row.rank)) for _, row in rows]  # noqa: S704 - a number
     names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]
     return {
         "metrics": [*names, *(["Mean rank"] if by_mean else [])],
-        "rows": Markup("\n".join(row.to_html() for _, row in rows)),  # noqa: S704 - escaped there
+        "rows": Markup(html),  # noqa: S704 - escaped there
+        "entries": entries,
+        "has_scores": ends is not None,
+        "ends": None if ends is None else [format_decimals(end, digits) for end in ends],
         "ties": any(row["tied"] for row in page["rows"]),
         "proven": any(row["proven"] for row in page["rows"]),
+        "level": len(level) if len(level) > 1 else 0,
+        "level_goes_on": bool(level) and page["next"] is not None and level[-1] == page["rows"][-1],
         "frozen": page["as_of"] if page["frozen"] else None,
         "next": page["next"],
     }
 
 
+def format_rank(rank: int | None, *, tied: bool) -> str:
+    """Return a rank as on the command line; a shared one begins with =.
+
+    >>> format_rank(1, tied=True), format_rank(4, tied=False), format_rank(None, tied=False)
+    ('=1', '4', '')
+    """
+    return "" if rank is None else f"={rank}" if tied else f"{rank}"
+
+
+def rank_html(rank: int | None, *, tied: bool) -> str:
+    """Return a rank; the first three have medals.
+
+    >>> rank_html(2, tied=False), rank_html(4, tied=True)
+    ('<span class="medal medal-2">2</span>', '=4')
+    """
+    text = format_rank(rank, tied=tied)
+    return f'<span class="medal medal-{rank}">{text}</span>' if rank in _MEDALS else text
+
+
+def interval_html(value: float, interval: tuple[float, float], ends: tuple[float, float]) -> str:
+    """Return a thin bar for an interval with a dot at the score, on a scale between two ends.
+
+    >>> print(interval_html(0.8, (0.7, 0.9), (0.5, 1.0)))
+    <svg class="interval" viewBox="0 0 160 14" aria-hidden="true"><line x1="64" x2="128" y1="7"
+    y2="7"/><circle cx="96" cy="7" r="3.5"/></svg>
+    """
+    low, middle, high = (
+        coord(160 * min(max((end - ends[0]) / (ends[1] - ends[0]), 0.0), 1.0))
+        for end in (interval[0], value, interval[1])
+    )
+    return (
+        f'<svg class="interval" viewBox="0 0 160 14" aria-hidden="true"><line x1="{low}" '
+        f'x2="{high}" y1="7" y2="7"/><circle cx="{middle}" cy="7" r="3.5"/></svg>'
+    )
+
+
 class _StandingsRow(NamedTuple):
     """A row of the standings; ``note`` is the text of its badge.
 
-    ``proven`` marks a score that is proven better than the one before on its ladder.
+    ``rank``, ``bar`` and ``since`` are HTML. ``proven`` marks a score that is proven better than
+    the one before on its ladder.
     """
 
     kind: str
@@ -250,8 +454,9 @@ class _StandingsRow(NamedTuple):
     name: str
     note: str
     value: str
-    since: str | None
+    bar: str
     submissions: str
+    since: str
     metrics: tuple[str, ...]
     proven: bool = False
 
@@ -261,30 +466,42 @@ class _StandingsRow(NamedTuple):
         A page has many rows, so they are built here, which is faster than in a template. The name
         is the only text from users.
 
-        >>> print(_StandingsRow("", "1=", "<b>", "", "0.780", None, "4", ("0.41",)).to_html())
-        <tr><td>1=<td>&lt;b&gt;<td>0.780<td><td>4<td>0.41
+        >>> print(_StandingsRow("", "=1", "<b>", "", "0.780", "", "4", "", ("0.41",)).to_html())
+        <tr><td>=1<td>&lt;b&gt;<td>0.780<td><td>4<td><td>0.41
         """
-        kind, rank, name, note, value, since, submissions, metrics, proven = self
+        kind, rank, name, note, value, bar, submissions, since, metrics, proven = self
         start = f'<tr class="{kind}">' if kind else "<tr>"
         badge = f' <span class="badge">{note}</span>' if note else ""
-        time = f'<time datetime="{since}">{since[:10]} {since[11:16]} UTC</time>' if since else ""
         mark = '<span role="img" aria-label="proven">✓</span> ' if proven else ""
-        cells = (f"{escape(name)}{badge}", f"{mark}{value}", time, submissions, *metrics)
+        cells = (f"{escape(name)}{badge}", f"{mark}{value}", bar, submissions, since, *metrics)
         return f"{start}<td>{rank}<td>{'<td>'.join(cells)}"
 
 
-def _standings_row(row: dict[str, Any], digits: int, *, by_mean: bool) -> _StandingsRow:
-    rank, note = row["rank"], ""
-    if row["you"] or row["baseline"]:
-        note = "you" if row["you"] else "baseline"
+def _standings_row(
+    row: dict[str, Any],
+    *,
+    scale: _ScoreScale,
+    ends: tuple[float, float] | None,
+    now: int | None,
+    by_mean: bool,
+) -> _StandingsRow:
+    note = "you" if row["you"] else "baseline" if row["baseline"] else ""
+    loss = row["loss"]
+    kind = _ROW_CLASSES[note]
+    if loss is not None and scale.is_level(loss):
+        kind = f"{kind} shaded".strip()
+    bar = ""
+    if loss is not None and ends is not None:
+        bar = interval_html(scale.display.metric_value(loss), scale.interval(loss), ends)
     return _StandingsRow(
-        _ROW_CLASSES[note],
-        "" if rank is None else f"{rank}=" if row["tied"] else f"{rank}",
+        kind,
+        rank_html(row["rank"], tied=row["tied"]),
         _team_label(row["team"]),
         note,
-        format_value(row["display"], digits),
-        row["since"],
+        format_value(row["display"], scale.display.digits),
+        bar,
         f"{row['submissions']:,}",
+        _since_html(row["since"], now),
         (
             *(format_value(metric["display"], metric["digits"]) for metric in row["metrics"]),
             *(["" if row["mean_rank"] is None else f"{row['mean_rank']:.4g}"] if by_mean else []),
@@ -293,98 +510,102 @@ def _standings_row(row: dict[str, Any], digits: int, *, by_mean: bool) -> _Stand
     )
 
 
+def _since_html(since: str | None, now: int | None) -> str:
+    if since is None:
+        return ""
+    return str(time_element(since) if now is None else relative_element(since, now))
+
+
 def _team_label(team: dict[str, Any]) -> str:
     return str(team["id"] if team["name"] is None else team["name"])
 
 
 def finals_table(
-    final: dict[str, Any] | None, team: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    """Return the first rows of the final ranking, and the row of the caller's own team."""
-    if final is None:
-        return None
+    final: dict[str, Any],
+    team: dict[str, Any] | None,
+    page: int = 1,
+    rows: int = _ROWS_PER_PAGE,
+) -> dict[str, Any]:
+    """Return a page of the final ranking; the row of the reader's team is on every page."""
     names = [metric["name"] for row in final["rows"][:1] for metric in row["metrics"]]
     names += ["Mean rank"] if final["metric"] == "mean_rank" else []
+    all_rows = final["rows"]
+    first = min((page - 1) * rows, max(len(all_rows) - 1, 0) // rows * rows)
+    shown = all_rows[first : first + rows]
     own_id = None if team is None else team["id"]
-    rank_counts = Counter(row["rank"] for row in final["rows"])
-    # The first team of each band; a dict keeps the last value given for a key.
-    band_leaders = {row["band"]: row["team"]["id"] for row in reversed(final["rows"])}.values()
-    rows, band = [], 0
-    for row in _shown_rows(final["rows"], own_id):
-        band = row["band"] or band  # a baseline stands on the background of its neighbours
-        rows.append(
-            _final_row(
-                row,
-                final["display"]["digits"],
-                own_id,
-                tied=row["rank"] is not None and rank_counts[row["rank"]] > 1,
-                starts_band=row["band"] is not None and row["team"]["id"] in band_leaders,
-                is_shaded=band % 2 == 1,
-            )
-        )
-    confidences = {
-        "confidence": confidence_percent(final["beta"]),
-        "joint_confidence": confidence_percent(min(2 * final["beta"], 1)),
-    }
+    pinned = [row for row in all_rows if row["team"]["id"] == own_id and row not in shown]
+    writer = _FinalRowWriter(final, own_id)
     return {
         **final,
-        **confidences,
-        "rows": rows,
+        "confidence": confidence_percent(final["beta"]),
+        "joint_confidence": confidence_percent(min(2 * final["beta"], 1)),
+        "pinned": [writer.write(row) for row in pinned],
+        "rows": [writer.write(row) for row in shown],
         "others": names,
-        "ranged": any(row.ranks for row in rows),
-        "chart": rank_chart(final),
+        "ranged": any(row["ranks"] is not None for row in all_rows),
+        "bands": len({row["band"] for row in shown} - {None}),
+        "chart": rank_chart(final) if first == 0 else None,
         "prizes": [
             (describe_prize(prize), [_team_label(winner) for winner in prize["teams"]])
             for prize in final["prizes"]
         ],
-        "row_count": len(final["rows"]),
-        "shown_count": len(rows),
+        "row_count": len(all_rows),
+        "page": first // rows + 1,
+        "pages": -(-len(all_rows) // rows) or 1,
     }
 
 
-def _shown_rows(rows: Iterable[dict[str, Any]], own_id: str | None) -> Iterable[dict[str, Any]]:
-    return (
-        row
-        for index, row in enumerate(rows)
-        if index < _MAX_FINAL_ROWS or row["team"]["id"] == own_id
-    )
+class _FinalRowWriter:
+    """Writes rows of a final ranking: with ties, bands, and intervals on one scale."""
+
+    def __init__(self, final: dict[str, Any], own_id: str | None) -> None:
+        rows = final["rows"]
+        self._digits, self._own_id = final["display"]["digits"], own_id
+        self._rank_counts = Counter(row["rank"] for row in rows)
+        # The first team of each band; a dict keeps the last value given for a key.
+        self._band_leaders = {row["band"]: row["team"]["id"] for row in reversed(rows)}
+        ends = [end for row in rows for end in (row["low"], row["high"]) if math.isfinite(end)]
+        self._ends = (min(ends), max(ends)) if ends and min(ends) < max(ends) else None
+        self._band = 0
+
+    def write(self, row: dict[str, Any]) -> FinalRow:
+        """Return the texts of a row."""
+        rank, digits, team_id = row["rank"], self._digits, row["team"]["id"]
+        is_own, ends, bar = team_id == self._own_id, self._ends, ""
+        if ends is not None:
+            bar = interval_html(row["display"], (row["low"], row["high"]), ends)
+        self._band = row["band"] or self._band  # a baseline stands on its neighbours' background
+        note = "you" if is_own else "baseline" if row["baseline"] else ""
+        tied = rank is not None and self._rank_counts[rank] > 1
+        return FinalRow(
+            _ROW_CLASSES[note],
+            Markup(rank_html(rank, tied=tied)),  # noqa: S704 - a number
+            _team_label(row["team"]),
+            note,
+            format_exact(row["display"], digits),
+            Markup(bar),  # noqa: S704 - numbers
+            "" if row["public_rank"] is None else str(row["public_rank"]),
+            rank_change(row["move"]),
+            *round_outwards(row["low"], row["high"], digits),
+            format_rank_range(row["ranks"]),
+            row["band"] is not None and team_id == self._band_leaders[row["band"]],
+            [
+                *(format_exact(metric["display"], metric["digits"]) for metric in row["metrics"]),
+                *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
+            ],
+            self._band % 2 == 1,
+        )
 
 
-def _final_row(
-    row: dict[str, Any],
-    digits: int,
-    own_id: str | None,
-    *,
-    tied: bool,
-    starts_band: bool,
-    is_shaded: bool,
-) -> FinalRow:
-    is_own = row["team"]["id"] == own_id
-    return FinalRow(
-        "you" if is_own else "aside" if row["baseline"] else "",
-        "" if row["rank"] is None else f"{row['rank']}{'=' if tied else ''}",
-        _team_label(row["team"]),
-        "you" if is_own else "baseline" if row["baseline"] else "",
-        format_exact(row["display"], digits),
-        "" if row["public_rank"] is None else str(row["public_rank"]),
-        rank_change(row["move"]),
-        *round_outwards(row["low"], row["high"], digits),
-        format_rank_range(row["ranks"]),
-        starts_band,
-        [
-            *(format_exact(metric["display"], metric["digits"]) for metric in row["metrics"]),
-            *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
-        ],
-        is_shaded,
-    )
-
-
-def rank_change(move: int | None) -> str:
+def rank_change(move: int | None) -> Markup:
     """Return how far a team moved from its public rank to its final one.
 
-    >>> rank_change(3), rank_change(-1), rank_change(0), rank_change(None)
-    ('up 3', 'down 1', 'same', '')
+    >>> rank_change(3).striptags(), rank_change(-1).striptags(), rank_change(0), rank_change(None)
+    ('▲ up 3', '▼ down 1', Markup('same'), Markup(''))
     """
-    if move is None:
-        return ""
-    return f"up {move}" if move > 0 else f"down {-move}" if move else "same"
+    if not move:
+        return escape("" if move is None else "same")
+    arrow, way = ("▲", "up") if move > 0 else ("▼", "down")
+    return Markup('<span class="{}"><span aria-hidden="true">{}</span> {} {}</span>').format(
+        way, arrow, way, abs(move)
+    )

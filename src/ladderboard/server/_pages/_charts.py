@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
 from ladderboard._formatting import format_count, format_decimals, format_rank_range, format_time
-from ladderboard.server._pages._wording import parse_time
+from ladderboard.server._pages._wording import metric_title, parse_time
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
 _SIZES = {"wide": (720.0, 300.0), "narrow": (340.0, 260.0)}
@@ -304,21 +304,23 @@ def step_chart(
     y_title: str,
     digits: int = 4,
     until: float | None = None,
+    levels: Mapping[str, float] | None = None,
     **texts: str,
 ) -> Markup | None:
     """Return values over time, each valid until the next one; None without values.
 
-    The last value's bounds are drawn as an error bar, the others' as a band. ``digits`` are the
-    most decimals of the last value, which is written beside the line's end, at the time ``until``.
+    The chart zooms to the values that stood for most of the time; their bounds are drawn as a
+    faint band behind them, and ``levels`` with their names as dashed lines, as far as they are in
+    view. ``digits`` are the most decimals of the last value, which is written beside the line's
+    end, at the time ``until``.
     """
     if not steps:
         return None
     steps = sorted(steps, key=lambda step: step.time)
     times = [step.time for step in steps] + [mark.time for mark in marks]
     xs = time_range([*times, max(times) if until is None else until])
-    values = [step.value for step in steps] + [mark.value for mark in marks]
-    values += [end for step in steps for end in (step.low, step.high)]
-    ys = padded_range([value for value in values if value is not None])
+    ys = zoomed_range(steps, marks, xs)
+    seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     last = steps[-1]
     label = format_decimals(last.value, digits) if abs(last.value) < 1e6 else f"{last.value:.4g}"
     rows = number_ticks(ys, 6)
@@ -331,8 +333,9 @@ def step_chart(
             path += f"H{coord(area.x(step.time))}V{coord(area.y(step.value))}"
         elements = [
             *_draw_left_axis(area, rows, y_title),
-            *_draw_bounds(area, steps),
+            _draw_bounds(area, steps),
             *_draw_time_axis(area),
+            *_draw_levels(area, seen),
             _draw_path(f"{path}H{coord(right)}", "chart-line"),
             *_draw_marks(area, marks),
             _draw_text(label, right + 9, area.y(last.value) + 4.5, class_="value"),
@@ -342,20 +345,48 @@ def step_chart(
     return _draw_figure(draw, **texts)
 
 
-def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> list[Markup]:
-    """Return a band where bounds are known, and an error bar at the end."""
+def zoomed_range(steps: Sequence[ChartStep], marks: Sequence[Mark], xs: Range) -> Range:
+    """Return the range of the values that stood during the last nine tenths of the time.
+
+    >>> steps = [ChartStep(0, 0.1), ChartStep(5, 0.7), ChartStep(100, 0.8)]
+    >>> zoomed_range(steps, [], Range(0, 200)).low > 0.6
+    True
+    """
+    start = xs.low + 0.1 * (xs.high - xs.low)
+    standing = [
+        step.value
+        for step, following in zip_longest(steps, steps[1:])
+        if following is None or following.time > start
+    ]
+    values = [mark.value for mark in marks if mark.value is not None and mark.time > start]
+    return padded_range(standing + values)
+
+
+def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
+    """Return a band where bounds are known."""
     ends = [*(following.time for _, following in pairwise(steps)), area.xs.high]
     band = "".join(
         area.box(step.time, end, step.low, step.high)
         for step, end in zip(steps, ends, strict=True)
         if step.low is not None and step.high is not None
     )
-    bar, last = "", steps[-1]
-    if last.low is not None and last.high is not None:
-        left, middle, right = (coord(area.right + offset) for offset in (-4, 0, 4))
-        low, high = coord(area.y(last.low)), coord(area.y(last.high))
-        bar = f"M{left} {low}H{right}M{left} {high}H{right}M{middle} {low}V{high}"
-    return [_draw_path(band, "chart-band"), _draw_path(bar, "chart-bar-end")]
+    return _draw_path(band, "chart-band")
+
+
+def _draw_levels(area: PlotArea, levels: Mapping[str, float]) -> list[Markup]:
+    """Return dashed lines with their names above them, those that have room."""
+    elements: list[Markup] = []
+    taken: list[float] = []
+    for name, value in levels.items():
+        y = area.y(value)
+        elements.append(
+            _draw_path(f"M{coord(area.left)} {coord(y)}H{coord(area.right)}", "chart-level")
+        )
+        if all(abs(y - other) > 16 for other in taken) and y - 6 > area.top:
+            label = truncate_to_width(name, 0.5 * (area.right - area.left))
+            elements.append(_draw_text(label, area.left + 4, y - 5))
+            taken.append(y)
+    return elements
 
 
 def _draw_marks(area: PlotArea, marks: Sequence[Mark]) -> list[Markup]:
@@ -514,16 +545,26 @@ def histogram(bars: Sequence[Bar], *, y_title: str, **texts: str) -> Markup | No
     return _draw_figure(draw, **texts)
 
 
-def history_chart(history: Mapping[str, Any]) -> Markup | None:
+def history_chart(
+    history: Mapping[str, Any], baselines: Sequence[Mapping[str, Any]] = ()
+) -> Markup | None:
     """Return the best score of a board over time, with its bounds, from :meth:`View.history`.
 
-    The chart ends at the end of the current minute, so it is drawn once in that time.
+    The chart ends at the end of the current minute, so it is drawn once in that time. A board with
+    fewer than two records has no chart: a flat line says nothing.
     """
-    if not history["points"]:
+    if len(history["points"]) < 3:  # the last one is now
         return None
     *records, now = history["points"]
     minute = format_time(-(-parse_time(now["time"]) // 60) * 60)
-    return _draw_history(json.dumps({**history, "points": [*records, {**now, "time": minute}]}))
+    levels = {
+        baseline["name"]: baseline["display"]
+        for baseline in baselines
+        if baseline.get("display") is not None
+    }
+    return _draw_history(
+        json.dumps({**history, "points": [*records, {**now, "time": minute}], "levels": levels})
+    )
 
 
 @lru_cache(maxsize=64)
@@ -549,27 +590,25 @@ def _draw_history(history_json: str) -> Markup | None:
         f"{format_count(history['records'], 'record')}, with "
         f"{format_count(points[-1]['used'], 'submission')} so far."
     )
+    caption = "Every dot is a new best"
+    caption += ", of which not all are shown. " if history["thinned"] else ". "
+    caption += f"The line ends now, on {_format_utc(last.time)}. "
     if last.low is not None:
         bounds = _bound_text(last, digits, "")
         summary += f" The best model so far is truly worth{bounds}, {confidence}."
-    caption = "The line is the best release, with a dot for every record"
-    caption += ", of which not all are shown. " if history["thinned"] else ". "
-    if any(step.low is not None for step in steps):
-        caption += (
-            f"The band is where the best true {metric} so far lies, {confidence}, as computed "
-            "at each record; the bar at the end is the current bound. "
-        )
+        caption += f"The band is where the best true {metric} lies, {confidence}: now{bounds}."
     else:
-        caption += "There is no guarantee for the best true score. "
+        caption += "There is no guarantee for the best true score."
     return step_chart(
         steps,
         marks,
         key="history",
         title=f"Best {metric} over time",
         summary=summary,
-        y_title=f"{metric}, {display['direction']} is better",
+        y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,
-        caption=caption + _UTC_NOTE,
+        levels=history["levels"],
+        caption=caption,
     )
 
 
@@ -623,11 +662,11 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         steps,
         marks,
         key="own",
-        title=f"{metric} over time",
+        title=f"{metric_title(metric)} over time",
         summary=f"After {format_count(len(history['points']), 'submission')}, of which "
         f"{improved:,} improved, the release is {metric} "
         f"{format_decimals(steps[-1].value, digits)}.",
-        y_title=f"{metric}, {display['direction']} is better",
+        y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,
         until=None if history["now"] is None else parse_time(history["now"]),
         caption="The line is what was released. A large dot is a submission that improved it; "

@@ -12,8 +12,9 @@ from starlette.responses import Response, StreamingResponse
 
 from ladderboard.board import DataFileRow
 from ladderboard.errors import InvalidState, NotAllowed, NotFound
-from ladderboard.server._api import Slug, standings_csv
-from ladderboard.server._context import get_context, is_public, make_response, open_page
+from ladderboard.server._api import Slug, SubmissionId, standings_csv
+from ladderboard.server._context import PRIVATE as PRIVATE_ROUTE
+from ladderboard.server._context import get_context, is_public, make_response, open_board, open_page
 from ladderboard.server._middleware import OWN_BODY_LIMIT
 from ladderboard.server._pages._charts import tag
 from ladderboard.server._pages._rendering import (
@@ -182,6 +183,18 @@ def _read_ledger(
     view = board.as_seen_by(caller)
     entry_count, head = view.head()
     return view.ledger(first=first, limit=limit), entry_count, head
+
+
+@router.get("/boards/{board}/receipts/{submission}", openapi_extra={"security": PRIVATE_ROUTE})
+def download_receipt(request: Request, board: Slug, submission: SubmissionId) -> Response:
+    """Return the receipt of one of the team's submissions, for ``ladderboard verify``."""
+    opened, caller = open_board(request, board)
+    described = opened.as_seen_by(caller).submission(submission)
+    if described["receipt"] is None:
+        raise NotFound("Evaluators have the receipts of this board.")
+    headers = {**PRIVATE, **_attachment_headers(f"{board}-receipt-{described['number']}.json")}
+    content = json.dumps(described["receipt"], indent=1).encode() + b"\n"
+    return Response(content, 200, headers, "application/json")
 
 
 FileName = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]

@@ -20,7 +20,17 @@ from ladderboard._formatting import format_decimals
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
-from ladderboard.server._pages._wording import count, format_bytes, is_full, time_element
+from ladderboard.server._pages._wording import (
+    board_state,
+    count,
+    format_bytes,
+    is_full,
+    is_over,
+    metric_title,
+    relative_element,
+    relative_time,
+    time_element,
+)
 from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
@@ -54,7 +64,13 @@ class _ArchiveMarkdown(MarkdownIt):
 _MARKDOWN, _ARCHIVE_MARKDOWN = (
     kind("commonmark", {"html": False}).disable("image") for kind in (MarkdownIt, _ArchiveMarkdown)
 )
-_TEMPLATES.globals |= {"static": static_url, "full": is_full, "wheel": wheel_url()}
+_TEMPLATES.globals |= {
+    "static": static_url,
+    "full": is_full,
+    "wheel": wheel_url(),
+    "board_state": board_state,
+    "ended": is_over,
+}
 
 
 def is_page(request: Request) -> bool:
@@ -128,7 +144,7 @@ def page_response(
         signed_in=session is not None,
         url=server_url(request),
         root=get_context(request).settings.prefix,
-        **variables,
+        **{"now": int(get_context(request).boards.environment.clock()), **variables},
     )
     if csrf_token not in text:  # no form, so a public page has no secret
         return html_response(
@@ -194,11 +210,20 @@ def none_if_hidden(read: Callable[[], Any]) -> Any:
         return None
 
 
+def _capitalise(text: str) -> str:
+    """Return a text, or Markup, with a capital letter at its start."""
+    return text[:1].upper() + text[1:]
+
+
 _TEMPLATES.filters |= {
+    "capitalise": _capitalise,
     "count": count,
     "exact": format_exact,
     "figure": format_value,
+    "ago": relative_element,
     "markdown": render_markdown,
+    "metric": metric_title,
+    "relative": relative_time,
     "size": format_bytes,
     "times": format_times,
     "when": time_element,

@@ -15,7 +15,7 @@ from ladderboard._formatting import format_time
 from ladderboard.board import PUBLIC, write_board_bundle
 from ladderboard.errors import InvalidSetting, NotOpen, StorageFailed
 from ladderboard.server._api import finals_csv
-from ladderboard.server._pages._board import public_board_variables
+from ladderboard.server._pages._board import TabPlace, public_tab_variables
 from ladderboard.server._pages._downloads import all_standings_csv, all_standings_json
 from ladderboard.server._pages._rendering import none_if_hidden, render_public_page
 from ladderboard.server._pages._static import static_content
@@ -34,8 +34,13 @@ _FILE_NAMES = {
     "finals": "finals.json",
     "finals_csv": "finals.csv",
     "ledger": LEDGER,
-    "board": "board.json",
-    "first": "index.html",
+    "json_board": "board.json",
+    "board": "index.html",
+    "leaderboard": "leaderboard.html",
+    "public": "standings.html",
+    "first": "standings.html",
+    "rules": "rules.html",
+    "verify": "verify.html",
 }
 # Like the server's, but without scripts, forms and requests; file: is for local copies.
 _CONTENT_SECURITY_POLICY = (
@@ -62,29 +67,61 @@ def archive_static_files() -> Iterator[tuple[str, bytes]]:
 
 
 def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]:
-    """Yield the board's page, and one for each further page of the standings."""
+    """Yield the pages that only read: the overview, all pages of both rankings, and the rest."""
     now = int(board.book.environment.clock())
+    writer = _ArchiveWriter(board, archive, now)
+    for tab, name in (("overview", "board"), ("rules", "rules"), ("verify", "verify")):
+        yield _FILE_NAMES[name], writer.render(tab, TabPlace())
+    if writer.has_finals:
+        for number in range(1, writer.finals_pages + 1):
+            yield (
+                _page_name("leaderboard", number),
+                writer.render("leaderboard", TabPlace(page=number)),
+            )
     number, cursor = 1, None
     while number == 1 or cursor is not None:
-        variables = public_board_variables(board, cursor, now)
-        cursor = None if variables["standings"] is None else variables["standings"]["next"]
-        yield _page_name(number), _render_archive_page(variables, archive, _page_name(number + 1))
-        number += 1
+        place = TabPlace(cursor, view="public")
+        following = _page_name("standings", number + 1)
+        variables = public_tab_variables(board, "leaderboard", place, now)
+        standings = variables["standings"]
+        yield _page_name("standings", number), writer.write("leaderboard", variables, following)
+        number, cursor = number + 1, None if standings is None else standings["next"]
 
 
-def _page_name(number: int) -> str:
-    return _FILE_NAMES["first"] if number == 1 else f"standings-{number}.html"
+def _page_name(kind: str, number: int) -> str:
+    return f"{kind}.html" if number == 1 else f"{kind}-{number}.html"
 
 
-def _render_archive_page(variables: dict[str, Any], archive: Archive, following: str) -> bytes:
-    files = {**_FILE_NAMES, "next": following}
-    overrides = {
-        "closed_ago": "for good",  # a relative time would become wrong
-        "archive": {**archive._asdict(), "files": files, "policy": _CONTENT_SECURITY_POLICY},
-        "root": "",
-        "static": lambda name: f"static/{name}",
-    }
-    return render_public_page("board.html", **{**variables, **overrides}).encode()
+class _ArchiveWriter:
+    """Renders the pages of an archive, whose links are relative."""
+
+    def __init__(self, board: Board, archive: Archive, now: int) -> None:
+        self._board, self._archive, self._now = board, archive, now
+        first = public_tab_variables(board, "leaderboard", TabPlace(), now)
+        self.has_finals: bool = first["has_finals"]
+        self.finals_pages: int = first["finals"]["pages"] if self.has_finals else 0
+
+    def render(self, tab: str, place: TabPlace) -> bytes:
+        """Return a page."""
+        return self.write(tab, public_tab_variables(self._board, tab, place, self._now))
+
+    def write(self, tab: str, variables: dict[str, Any], following: str = "") -> bytes:
+        """Return a page with these template variables."""
+        files = {**_FILE_NAMES, "next": following}
+        if not self.has_finals:
+            files["leaderboard"] = files["public"]
+        pages = [_page_name("leaderboard", number + 1) for number in range(self.finals_pages)]
+        overrides = {
+            "archive": {
+                **self._archive._asdict(),
+                "files": files,
+                "finals_pages": pages,
+                "policy": _CONTENT_SECURITY_POLICY,
+            },
+            "root": "",
+            "static": lambda name: f"static/{name}",
+        }
+        return render_public_page(f"{tab}.html", **{**variables, **overrides}).encode()
 
 
 class Site(NamedTuple):

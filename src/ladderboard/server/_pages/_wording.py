@@ -145,6 +145,30 @@ def time_element(time: str) -> Markup:
     return Markup('<time datetime="{}">{} {} UTC</time>').format(time, time[:10], time[11:16])
 
 
+def relative_element(time: str, now: int) -> Markup:
+    """Return how long ago a time was as a ``<time>`` element, with the time as its tooltip.
+
+    >>> print(relative_element("1970-01-01T00:00:00Z", 7200))
+    <time datetime="1970-01-01T00:00:00Z" title="1970-01-01 00:00 UTC">2 hours ago</time>
+    """
+    return Markup('<time datetime="{}" title="{} {} UTC">{}</time>').format(
+        time, time[:10], time[11:16], relative_time(time, now)
+    )
+
+
+_ACRONYMS = {"auc", "bleu", "cer", "crps", "f1", "iou", "mae", "mape", "mcc", "mrr", "mse", "msle"}
+_ACRONYMS |= {"ndcg", "r2", "rmse", "rmsle", "rmspe", "smape", "wer"}
+
+
+def metric_title(name: str) -> str:
+    """Return the name of a metric for a heading.
+
+    >>> metric_title("accuracy"), metric_title("rmse"), metric_title("log loss"), metric_title("F1")
+    ('Accuracy', 'RMSE', 'Log loss', 'F1')
+    """
+    return name.upper() if name in _ACRONYMS else name[:1].upper() + name[1:]
+
+
 class BoardState(NamedTuple):
     """The state of a board: a label, the CSS class of its badge, and a sentence."""
 
@@ -538,6 +562,28 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
         f"When the organiser closes the board, the final ranking is made {private}. Every team "
         f"selects {up_to}{count(selections, 'submission')} for it; if it selects none, "
         f"{by_default} {counts}.{best}"
+    )
+
+
+def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
+    """Return in one line what a score on the board means.
+
+    >>> from ladderboard.mechanisms import Exact, Ladder
+    >>> board = {"n": 2500, "display": {"name": "accuracy"}, "ladder": "team"}
+    >>> print(summarize_scores(board, Ladder(step=0.01)))
+    A score is about the accuracy of a team's best submission on 2,500 hidden examples. It changes
+    only when a submission is measurably better.
+    """
+    whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
+    examples = count(board["n"], "hidden example")
+    name = board["display"]["name"]
+    if mechanism.scores_every_question:
+        return f"A score is the {name} of {whose} on {examples}{_altered_how(mechanism)}."
+    if mechanism.hides_value:
+        return f"Scores are released at the close; until then you see only whether {whose} changed."
+    return (
+        f"A score is about the {name} of {whose} on {examples}. It changes only when a submission "
+        "is measurably better."
     )
 
 
