@@ -270,3 +270,84 @@ def test_what_is_not_found_says_why():
 def test_what_cannot_be_planned(given, sentence):
     with pytest.raises(InvalidSetting, match=sentence.replace(".", r"\.")):
         plan(**given)
+
+
+@pytest.mark.parametrize(
+    ("metric", "best", "error", "released", "loss_error", "factor"),
+    [
+        ("roc_auc", 0.9, 0.008, 0.1, 0.008, 1),
+        ("bleu", 30, 0.5, 0.7, 0.005, 100),
+        ("mae", 0.4, 0.01, 0.4, 0.01, 1),
+        ("MAE", 400, 10, 1.0, 0.025, 400),
+    ],
+)
+def test_gains_are_stated_in_the_unit_of_the_metric(
+    metric, best, error, released, loss_error, factor
+):
+    made = plan(n=5000, questions=1000, teams=20, metric=metric, best=best, standard_error=error)
+    mechanism = lb.GrowingLadder.calibrated(5000, 1000, 20, scale="model").for_board()
+    sizes = {"questions": 1000, "teams": 20, "accounts": 2}
+    expected = bounds.resolution(
+        mechanism, n=5000, released=released, standard_error=loss_error, **sizes
+    )
+    described = made.describe()["metric"]
+    assert list(described["gains"].values()) == pytest.approx(
+        [gain * factor for gain in expected.gains]
+    )
+    assert described["attacker_gain"] == pytest.approx(expected.attacker_gain * factor)
+    assert f"near {lb.metric(metric).title} {best:g}: " in made.shown[0]
+    # Four times the rows have half the standard error.
+    (fewer,) = [line for line in made.shown if line.startswith("With 20,000 rows")]
+    again = plan(n=20_000, questions=1000, teams=20, metric=metric, best=best,
+                 standard_error=error / 2)  # fmt: skip
+    assert f"a gain of {again.describe()['metric']['gains']['3']:.2g} shows" in fewer
+
+
+def test_a_gain_in_a_root_is_measured_from_the_best():
+    made = plan(n=5000, questions=1000, metric="rmse", best=12.5, standard_error=0.3)
+    gain = made.describe()["metric"]["gains"]["3"]
+    squared = plan(
+        n=5000, questions=1000, metric="mse", best=12.5**2, standard_error=2 * 12.5 * 0.3
+    )
+    loss = squared.describe()["metric"]["gains"]["3"]
+    assert 12.5**2 - (12.5 - gain) ** 2 == pytest.approx(loss)
+
+
+def test_right_or_wrong_needs_no_standard_error():
+    made = plan(n=5000, questions=1000, metric="accuracy")
+    assert made.shown[0] == plan(n=5000, questions=1000).shown[0].replace(
+        "error 0.2", "accuracy 0.8"
+    )
+    better = plan(n=5000, questions=1000, metric="accuracy", best=0.95).describe()["metric"]
+    assert better["gains"]["3"] < made.describe()["metric"]["gains"]["3"]
+    assert made.people.metric.notes == []
+
+
+def test_without_a_standard_error_gains_are_multiples_of_it():
+    made = plan(n=5000, questions=1000, metric="f1_macro")
+    assert "near any macro-F1: " in made.shown[0]
+    described = made.describe()["metric"]
+    given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=0.01)
+    assert described["in_standard_errors"]
+    assert given.describe()["metric"]["gains"]["3"] == pytest.approx(described["gains"]["3"] * 0.01)
+    assert any(
+        "give the score of a good model and its standard error" in text for text in made.shown
+    )
+    assert any("What holds for macro-F1" in text for text in made.shown)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"best": 0.9}, "need a metric"),
+        ({"metric": "acuracy", "best": 0.9}, "did you mean"),
+        ({"metric": "accuracy", "best": 0.9, "standard_error": 0.01}, "follows from its value"),
+        ({"metric": "rmse", "standard_error": 0.01}, "give best, too"),
+        ({"metric": "roc_auc", "best": 1.0}, "that can be improved; got 1"),
+        ({"metric": "accuracy", "best": 80}, "that can be improved; got 80"),
+        ({"metric": "roc_auc", "standard_error": -1}, "must be a number above 0"),
+    ],
+)
+def test_what_a_plan_cannot_use_of_a_metric_is_refused(settings, message):
+    with pytest.raises(lb.errors.LadderboardError, match=message):
+        plan(n=5000, questions=1000, **settings)

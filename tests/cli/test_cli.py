@@ -195,6 +195,16 @@ def test_a_plan_for_people_and_for_machines():
     assert json.loads(ladderboard(*arguments, "--json").stdout) == plan.describe()
 
 
+def test_a_plan_speaks_the_metric():
+    arguments = ["plan", "--n", "5000", "--submissions", "1000", "--metric", "ROC-AUC"]
+    arguments += ["--best", "0.9", "--standard-error", "0.008"]
+    output = ladderboard(*arguments).stdout
+    assert output.startswith("The smallest gain that shows near AUC 0.9: 0.013 after")
+    described = json.loads(ladderboard(*arguments, "--json").stdout)["metric"]
+    assert (described["title"], described["direction"]) == ("AUC", "higher")
+    assert round(described["gains"]["1"], 3) == 0.013
+
+
 def test_a_plan_on_a_terminal_keeps_its_columns():
     """The longest column wraps within itself; the numbers stay whole."""
     code = (
@@ -227,6 +237,8 @@ def test_plan_writes_a_figure_and_prints_the_plan(tmp_path):
         (["attack", "majority", "--n", "9", "--k", "1", "--sigma", "-1"], "sigma must be"),
         (["plan", "--n", "1e4"], "got --n. Try --n 10000 --questions 1000."),
         (["plan", "--n", "1e4", "--error", "0.7"], "error must be a number above 0 and below 0.5"),
+        (["plan", "--n", "9", "--questions", "9", "--best", "0.9"], "need a metric"),
+        (["plan", "--gate", "--n", "9", "--looks", "9", "--metric", "mcc"], "--gate goes with"),
         (["plan", "--n", "9", "--questions", "9", "--plot", "plan.txt"], ".png, .svg or .pdf"),
         (["experiment", "arena", "--mechanism", "=exact"], "label before the ="),
         (["experiment", "arena", "--n", "100"], "both n and k"),

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from ladderboard.board import VerifiedIdentity
+from ladderboard.server._auth import SESSION_COOKIE
 from support.server.live_server import make_predictions
 
 # A schema cannot say that a file must have a row for every id, or what can be amended.
@@ -22,20 +24,21 @@ positive_data_acceptance.expected-statuses = [
 """
 
 
-def run_schemathesis(live_server, tmp_path, caller, *, examples, options=()):
+def run_schemathesis(live_server, tmp_path, caller, *, examples, options=(), headers=None):
     """Run schemathesis and return its output."""
     team, team_token = live_server.join("Alpha")
-    submission = live_server.submit(team_token, make_predictions(30)).json()["id"]
+    token = team_token if caller == "team" else caller
+    submission = live_server.submit(team_token, make_predictions(30)).json().get("id", "0" * 16)
     config = tmp_path / "schemathesis.toml"
     config.write_text(CONFIG.format(board=live_server.slug, team=team, submission=submission))
-    token = team_token if caller == "team" else caller
     command = [
         sys.executable, "-m", "schemathesis.cli", "--config-file", config, "run",
         f"{live_server.url}/openapi.json", "--checks", "all", "--max-examples", str(examples),
         "--generation-deterministic", "--no-color", *options,
     ]  # fmt: skip
-    if token is not None:
-        command += ["--header", f"Authorization: Bearer {token}"]
+    headers = headers or ({} if token is None else {"Authorization": f"Bearer {token}"})
+    for name, value in headers.items():
+        command += ["--header", f"{name}: {value}"]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
     return result.stdout
@@ -74,6 +77,55 @@ def test_every_reply_is_as_described_at_length(empty_server, tmp_path, role, vis
         token,
         examples=60,
         options=["--exclude-path-regex", "close|/boards/{board}/erasure"],
+    )
+    assert '"status": 500' not in live_server.log.getvalue()
+
+
+def session_headers(live_server, board, person):
+    """Return the headers of a person who has signed in."""
+    sessions = live_server.app.state.context.sessions
+    cookie = sessions.start(board.identities.sign_in(person, seconds=3600)).cookie
+    token = sessions._csrf_token_for(cookie)
+    return {"Cookie": f"{SESSION_COOKIE}={cookie}", "X-CSRF-Token": token}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("listing", "role"),
+    [
+        ("listed", "public"), ("listed", "person"), ("listed", "organiser"),
+        ("members", "public"), ("members", "team"), ("members", "organiser"),
+    ],
+)  # fmt: skip
+def test_every_reply_about_people_is_as_described_at_length(empty_server, tmp_path, role, listing):
+    live_server = empty_server
+    rules = {"registration": "sign_in", "terms": "Be fair.", "data": "{members: true}"}
+    if listing == "members":
+        rules |= {"registration": "organiser", "listing": "members"}
+    board = live_server.create_board(teams=1000, questions=100_000, **rules)
+    headers = None
+    if role == "person":
+        person = VerifiedIdentity("example", "https://example.edu", "1", "Ada", "ada@example.edu")
+        hashed = board.identities.sign_in(person, seconds=3600)
+        board.identities.register(
+            live_server.boards.caller_by_token_hash(hashed, board.slug), "Ada's"
+        )
+        headers = session_headers(live_server, board, person)
+    # Without a token a board for members does not exist: 404, not 401.
+    unchecked = ["--exclude-checks", "ignored_auth"] if listing == "members" else []
+    run_schemathesis(
+        live_server,
+        tmp_path,
+        {"organiser": live_server.organiser, "team": "team"}.get(role),
+        examples=20,
+        options=[
+            *unchecked,
+            "--include-path-regex",
+            "team|terms|registration|people|organiser|webhooks|data|invitation",
+            "--exclude-path-regex",
+            "/boards/{board}/erasure|/members/{number}|/sessions",
+        ],
+        headers=headers,
     )
     assert '"status": 500' not in live_server.log.getvalue()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -19,7 +19,13 @@ from ladderboard.bounds._alternatives import (
 )
 from ladderboard.bounds._best_ladder import LadderRequirements, choose_ladder
 from ladderboard.bounds._certificate import certificate, read_beta, read_count
-from ladderboard.bounds._resolution import MORE_ROWS, TYPICAL_LOSS, describe_resolution, resolution
+from ladderboard.bounds._resolution import (
+    MORE_ROWS,
+    RECORDS,
+    TYPICAL_LOSS,
+    describe_resolution,
+    resolution,
+)
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import GrowingLadder
 
@@ -29,7 +35,8 @@ if TYPE_CHECKING:
     from ladderboard.bounds._alternatives import Alternative
     from ladderboard.bounds._certificate import Certificate
     from ladderboard.bounds._resolution import Resolution
-    from ladderboard.mechanisms import Ladder
+    from ladderboard.losses import Metric
+    from ladderboard.mechanisms import Ladder, Mechanism
 
 LARGEST = 10**15
 TRIVIAL_ERROR = 0.5  # every risk lies within this of 0.5
@@ -231,29 +238,194 @@ def default_mechanism_sentence(plan: Plan) -> str:
 
 
 @dataclass(frozen=True)
+class PlannedMetric:
+    """The metric of a plan, and what is known of a good model's score; both in the metric's unit.
+
+    A score is a cost, such as 1 - AUC, RMSE squared or MAE itself, on a scale of its own. Steps of
+    the default mechanism are multiples of the standard error, so the range of losses is not needed.
+    """
+
+    metric: Metric
+    best: float | None = None
+    standard_error: float | None = None
+
+    @classmethod
+    def read(cls, metric: Any, best: Any, standard_error: Any) -> PlannedMetric | None:
+        """Return the checked arguments; None without a metric."""
+        if metric is None:
+            if best is not None or standard_error is not None:
+                raise InvalidSetting("best and standard_error need a metric.")
+            return None
+        from ladderboard.losses import metric as make_metric  # noqa: PLC0415 - most plans have none
+
+        found: Metric = make_metric(metric) if isinstance(metric, str) else metric
+        if standard_error is not None:
+            if found.loss.is_binary:
+                raise InvalidSetting(
+                    f"The standard error of {found.label} follows from its value; give best alone."
+                )
+            standard_error = _settings.number("standard_error", standard_error, above=0)
+            if best is None and found.shown_as == "root":
+                raise InvalidSetting(
+                    f"A gain in {found.label} depends on where it is made; give best, too."
+                )
+        planned = cls(found, None, standard_error)
+        if best is None:
+            return planned
+        best = _settings.number("best", best)
+        cost = planned._cost(best)
+        if cost <= 0 or (found.loss.is_binary and cost >= 1):
+            raise InvalidSetting(
+                f"best must be a score of {found.label} that can be improved; got {best:g}."
+            )
+        return replace(planned, best=best)
+
+    @property
+    def in_standard_errors(self) -> bool:
+        """Whether gains are stated in standard errors, because none was given."""
+        return not self.metric.loss.is_binary and self.standard_error is None
+
+    def _cost(self, score: float) -> float:
+        """Return a score as a cost, 0 being perfect."""
+        costs = {"complement": 1 - score, "percent": 1 - score / 100, "root": score * score}
+        return costs.get(self.metric.shown_as, score)
+
+    @property
+    def _released(self) -> float:
+        if self.best is not None:
+            return self._cost(self.best)
+        return TYPICAL_LOSS if self.metric.loss.is_binary else 1.0
+
+    @property
+    def _scale(self) -> float:
+        """What a loss of 1 costs; losses lie in [0, 1], costs need not."""
+        return max(self._released, 1.0)
+
+    def resolution(self, mechanism: Mechanism, n: int, rows: int, **sizes: int) -> Resolution:
+        """Return what a mechanism shows on ``rows`` examples; the standard error is of ``n``."""
+        error = None
+        if not self.metric.loss.is_binary:
+            error = self.standard_error
+            if error is None:
+                error = 1 / math.sqrt(n)  # any will do: gains are multiples of it
+            else:
+                factors = {"percent": 0.01, "root": 2 * (self.best or 0.0)}
+                error *= factors.get(self.metric.shown_as, 1.0) / self._scale
+            error *= math.sqrt(n / rows)
+        released = self._released / self._scale
+        return resolution(mechanism, n=rows, released=released, standard_error=error, **sizes)
+
+    def gain(self, loss: float, n: int) -> float | None:
+        """Return a gain in loss in the metric, or in standard errors of ``n`` examples.
+
+        None if it is more than is left to gain.
+        """
+        if self.in_standard_errors:
+            return loss * math.sqrt(n)
+        cost = loss * self._scale
+        if self.metric.shown_as == "root":
+            left = (self.best or 0.0) ** 2 - cost
+            return None if left < 0 else (self.best or 0.0) - math.sqrt(left)
+        return 100 * cost if self.metric.shown_as == "percent" else cost
+
+    def gain_text(self, loss: float, n: int) -> str:
+        """Return a gain in words."""
+        gain = self.gain(loss, n)
+        if gain is None:
+            return "more than is left to gain"
+        return f"{gain:.2g} standard errors" if self.in_standard_errors else f"{gain:.2g}"
+
+    @property
+    def near(self) -> str:
+        """The score near which gains are stated."""
+        if self.best is not None:
+            return f"{self.metric.label} {self.best:g}"
+        if self.metric.loss.is_binary:
+            return f"{self.metric.label} {self.metric.display(TYPICAL_LOSS):g}"
+        return f"any {self.metric.label}"
+
+    @property
+    def notes(self) -> list[str]:
+        """What is missing for numbers in the metric, and what the promises are not about."""
+        label, notes = self.metric.label, []
+        if self.in_standard_errors:
+            notes.append(
+                f"To see them in {label}, give the score of a good model and its standard error "
+                "on so many rows, as a bootstrap of its predictions tells it."
+            )
+        if not self.metric.loss.is_binary:
+            notes.append(
+                f"What is promised below is about a mean of losses in [0, 1], as accuracy is. What "
+                f"holds for {label}, `guard create` and `board check` say."
+            )
+        return notes
+
+    def describe(self, result: Resolution) -> dict[str, Any]:
+        """Return the metric, what was given, and the gains in its unit, JSON-able."""
+        gains = {
+            str(records): self.gain(gain, result.n)
+            for records, gain in zip(RECORDS, result.gains, strict=True)
+        }
+        return {
+            "name": self.metric.name,
+            "title": self.metric.label,
+            "direction": self.metric.direction,
+            "best": self.best,
+            "standard_error": self.standard_error,
+            "in_standard_errors": self.in_standard_errors,
+            "gains": gains,
+            "attacker_gain": None
+            if result.attacker_gain is None
+            else self.gain(result.attacker_gain, result.n),
+        }
+
+
+@dataclass(frozen=True)
 class People:
-    """Who asks: teams with a ladder each, how many of them one attacker may hold, protection."""
+    """Who asks: teams with a ladder each, how many of them one attacker may hold, protection.
+
+    ``metric`` is what is shown to them; errors if left out.
+    """
 
     teams: int = 1
     accounts: int | None = None
     protection: str = "balanced"
+    metric: PlannedMetric | None = None
 
-    def resolution(self, n: int, questions: int) -> Resolution:
-        """Return what the default mechanism shows, and what it leaves to an attacker."""
+    def resolution(self, n: int, questions: int, rows: int | None = None) -> Resolution:
+        """Return what the default mechanism shows, and what it leaves to an attacker.
+
+        It is for ``rows`` examples, if given; a standard error is that of ``n``.
+        """
+        rows, metric = n if rows is None else rows, self.metric
+        by_value = metric is None or metric.metric.loss.is_binary
         mechanism = GrowingLadder.calibrated(
-            n, questions, self.teams, self.accounts, self.protection
+            rows,
+            questions,
+            self.teams,
+            self.accounts,
+            self.protection,
+            scale="value" if by_value else "model",
         ).for_board()
-        return resolution(
-            mechanism, n=n, questions=questions, teams=self.teams, accounts=mechanism.accounts
-        )
+        sizes = {"questions": questions, "teams": self.teams, "accounts": mechanism.accounts}
+        if metric is None:
+            return resolution(mechanism, n=rows, **sizes)
+        return metric.resolution(mechanism, n, rows, **sizes)
 
     def describe(self, n: int, questions: int) -> list[str]:
         """Return the same in sentences, with what four times the examples would bring."""
-        return describe_resolution(
-            self.resolution(n, questions),
-            near=f"error {TYPICAL_LOSS:g}",
-            with_more_rows=self.resolution(MORE_ROWS * n, questions),
+        metric, result = self.metric, self.resolution(n, questions)
+        more = self.resolution(n, questions, MORE_ROWS * n)
+        if metric is None:
+            near = f"error {TYPICAL_LOSS:g}"
+            return describe_resolution(result, near=near, with_more_rows=more)
+        lines = describe_resolution(
+            result,
+            near=metric.near,
+            gain_text=lambda loss: metric.gain_text(loss, n),
+            with_more_rows=None if metric.in_standard_errors else more,  # they would be others
         )
+        return [*lines, *metric.notes]
 
 
 def table_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -363,6 +535,7 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able."""
         ladder, cert = self.mechanism, self.certificate
+        result, metric = self.resolution, self.people.metric
         return {
             "asked_for": self.asked_for,
             "n": self.n,
@@ -374,7 +547,8 @@ class Plan:
             "sentence": self.sentence,
             "default": self.default,
             "shown": self.shown,
-            "resolution": None if self.resolution is None else self.resolution.describe(),
+            "resolution": None if result is None else result.describe(),
+            "metric": None if result is None or metric is None else metric.describe(result),
             "mechanism": None if ladder is None else ladder.describe(),
             "certificate": None if cert is None else cert.describe(),
             "rows": [asdict(row) for row in self.rows],
@@ -403,6 +577,9 @@ def plan(
     teams: int = 1,
     accounts: int | None = None,
     protection: str = "balanced",
+    metric: Metric | str | None = None,
+    best: float | None = None,
+    standard_error: float | None = None,
 ) -> Plan:
     """Return a plan: give two of examples, questions and error, get the third.
 
@@ -423,6 +600,10 @@ def plan(
     teams, accounts, protection
         Teams with a ladder each, how many of them one attacker may hold, and the protection, for
         what the default mechanism shows; the promise is about one ladder.
+    metric, best, standard_error
+        The metric in whose unit the default's gains are stated, the score of a good model, and its
+        standard error on ``n`` examples. Right-or-wrong metrics need no standard error; for others
+        gains are in standard errors if it is left out.
 
     Examples
     --------
@@ -432,9 +613,14 @@ def plan(
     63891
     >>> plan(n=10_000, error=0.1).questions
     1173
+    >>> auc = plan(n=5_000, questions=1_000, metric="roc_auc", best=0.9, standard_error=0.008)
+    >>> print(auc.shown[0])
+    The smallest gain that shows near AUC 0.9: 0.013 after the first record, 0.026 after the third,
+    0.06 after the eighth.
     """
     request = PlanRequest.read(n, questions, error, beta)
-    people = People(teams, accounts, protection)
+    planned = PlannedMetric.read(metric, best, standard_error)
+    people = People(teams, accounts, protection, planned)
     people.resolution(1, 1)  # refuse wrong settings first
     first = request.row(WORST_CASE)
     # The number found takes the place of the missing argument; n may be None beyond 10^15.

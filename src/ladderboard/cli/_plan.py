@@ -62,6 +62,17 @@ def plan(
     protection: Annotated[
         str, typer.Option(help="How much an attacker may gain: open, balanced or strict.")
     ] = "balanced",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="The metric in which gains are stated, such as accuracy or roc_auc."),
+    ] = None,
+    best: Annotated[
+        float | None, typer.Option(help="The score of a good model in that metric.")
+    ] = None,
+    standard_error: Annotated[
+        float | None,
+        typer.Option(help="The standard error of that score on n rows, as from a bootstrap."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
     plot: Annotated[
         Path | None,
@@ -79,7 +90,8 @@ def plan(
     its first, tenth and last look.
     """
     if gate:
-        if questions is not None or error is not None or plot is not None:
+        others = (questions, error, plot, metric, best, standard_error)
+        if any(option is not None for option in others):
             raise InvalidSetting("--gate goes with --n, --looks, --differ, --gain and --classes.")
         _plan_gate(n, looks, differ, gain, classes=classes, beta=beta, as_json=as_json)
         return
@@ -95,7 +107,16 @@ def plan(
             f"{', '.join(names) or 'none'}. Try --n 10000 --questions 1000."
         )
     result = make_plan(
-        n, questions, error, beta, teams=teams, accounts=accounts, protection=protection
+        n,
+        questions,
+        error,
+        beta,
+        teams=teams,
+        accounts=accounts,
+        protection=protection,
+        metric=metric,
+        best=best,
+        standard_error=standard_error,
     )
     if plot is not None:
         from ladderboard.arena import plan_figure  # noqa: PLC0415 - only if needed
