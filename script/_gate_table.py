@@ -1,4 +1,4 @@
-"""Print the tables of docs/explanation/gate.md: power and prices, or verdicts on model searches.
+"""Print the tables of docs/figures/gate/table.md: power and prices, or verdicts on model searches.
 
 .venv/bin/python script/_gate_table.py             power beside McNemar's test and the guard; prices
 .venv/bin/python script/_gate_table.py searches    verdicts on three searches with scikit-learn

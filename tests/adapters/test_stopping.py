@@ -153,7 +153,7 @@ def test_a_pickled_callback_continues(guard):
 
 def test_the_parameters_are_those_of_the_reference():
     """The tests of each library check that its callback takes the same ones."""
-    page = (ROOT / "docs/reference/training.md").read_text()
+    page = (ROOT / "docs/how-to/early-stopping.md").read_text()
     parameters = inspect.signature(Stopping).parameters.values()
     plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     shown = str(inspect.Signature(plain)).replace("'", '"')

@@ -52,7 +52,7 @@ def printed_lines(monkeypatch):
     spec = importlib.util.spec_from_file_location("gate_table", root / "script/_gate_table.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = (root / "docs/explanation/gate.md").read_text().splitlines()
+    page = (root / "docs/figures/gate/table.md").read_text().splitlines()
 
     def run(name, **settings):
         lines = []

@@ -10,6 +10,8 @@ import pytest
 from _source import Module
 
 import ladderboard as lb
+from ladderboard.board import open_boards
+from ladderboard.server import ParserPool, Settings, make_app
 
 pages = cache(_reference.reference_pages)
 
@@ -45,6 +47,29 @@ def test_every_name_of_the_top_package_is_listed():
     named = set(re.findall(r"`lb\.(\w+)`\]", pages()["docs/reference/api.md"]))
     packages = set(re.findall(r"`ladderboard\.(\w+)`\]", pages()["docs/reference/api.md"]))
     assert named == set(lb.__all__) - packages - {"__version__"}
+
+
+def test_every_route_of_a_server_is_on_the_page(tmp_path):
+    boards = open_boards(tmp_path / "boards.db", create=True)
+    app = make_app(boards, ParserPool(), settings=Settings(hosts=frozenset()))
+    boards.close()
+    routes = {(method, route.path) for route in app.routes for method in route.methods - {"HEAD"}}
+    page = pages()["docs/reference/endpoints.md"]
+    assert set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", page, re.MULTILINE)) == routes
+    assert '`POST /api/v1/boards/{board}/teams` `{"name", "invitation"?}`' in page
+
+
+def test_the_help_of_every_command_is_on_its_page():
+    page = pages()["docs/reference/help.md"]
+    headings = re.findall(r"^## ladderboard (.+)$", page, re.MULTILINE)
+    assert re.findall(r"^\| \[`(.+?)`\]\(#ladderboard-", page, re.MULTILINE) == headings
+    sections = {heading: page.partition(f"## ladderboard {heading}\n")[2] for heading in headings}
+    for group in ("guard", "board", "team", "backup", "experiment"):
+        listed = sections[group].partition("\nCommands:\n")[2].partition("```")[0]
+        names = re.findall(r"^  ([\w-]+)", listed, re.MULTILINE)
+        assert names
+        assert {f"{group} {name}" for name in names} <= set(headings)
+    assert {"submit", "verify", "plan", "doctor"} <= set(headings)
 
 
 def test_parameters_are_those_that_can_be_given():

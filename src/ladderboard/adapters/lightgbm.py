@@ -25,7 +25,7 @@ class GuardStopping(Stopping):
     Parameters
     ----------
     guard, predict, run, monitor, mode, patience, min_delta
-        As in every training library, see docs/reference/training.md; ``predict`` gets the booster.
+        As everywhere, see docs/how-to/early-stopping.md; ``predict`` gets the booster.
     """
 
     _scores: Sequence[Any] = ()

@@ -29,7 +29,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not inst
     Parameters
     ----------
     guard, predict, run, monitor, mode, patience, min_delta
-        As in every training library, see docs/reference/training.md; ``predict`` gets the module,
+        As everywhere, see docs/how-to/early-stopping.md; ``predict`` gets the module,
         in evaluation mode and without gradients.
     dirpath
         The folder for the checkpoint; by default that of the trainer's logger.

@@ -29,7 +29,7 @@ class GuardStopping(Stopping, _Callback):  # type: ignore[misc]  # Any: not inst
     Parameters
     ----------
     guard, predict, run, monitor, mode, patience, min_delta
-        As in every training library, see docs/reference/training.md; ``predict`` gets the booster.
+        As everywhere, see docs/how-to/early-stopping.md; ``predict`` gets the booster.
     save_best
         Whether the model that training returns ends with the winner.
     """

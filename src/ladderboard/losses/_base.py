@@ -220,7 +220,7 @@ class Loss(ABC):
         """Return how often the most certainly wrong prediction is right. For the owner only.
 
         0 if values that cannot be labels are accepted; None if no prediction is certainly wrong.
-        See docs/explanation/attacks/abstaining.md.
+        See docs/explanation/attacks.md#abstaining.
         """
         return 0.0 if self.accepts_any else None
 

@@ -48,7 +48,7 @@ class PaperSettings:
     """Eq. (2) for n examples, so many questions and failure probability beta.
 
     ``transfer_epsilon`` is e = epsilon sqrt(B) with B = 4 / step, the privacy at which the
-    transfer theorem is applied; its conditions are tested there (docs/explanation/errata.md).
+    transfer theorem is applied; its conditions are tested there (docs/explanation/paper.md).
     """
 
     n: int
@@ -119,7 +119,7 @@ def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
 def least_n(questions: int, beta: float) -> int | None:
     """Return the smallest n whose settings meet every condition; None if it is above 10^30.
 
-    Once all conditions hold they hold for every larger n (docs/explanation/paper-settings.md), so
+    Once all conditions hold they hold for every larger n (docs/explanation/paper.md), so
     the first such n is found by doubling and bisection.
     """
 

@@ -187,7 +187,7 @@ class GeneralEstimator:
     References
     ----------
     Hardt, "Climbing a shaky ladder", 2017, Fig. 2, as corrected in
-    docs/explanation/errata.md.
+    docs/explanation/paper.md.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ Every draw is a pure function of its address. A law can draw exactly, or fast fo
 samplers are algorithms 1 to 3 of Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential
 Privacy" (2020). They compute no logarithm, no exponential and no floating-point number, so the law
 holds exactly and every machine draws the same integer from the same stream. Why they are exact:
-docs/explanation/tape.md.
+docs/explanation/mechanisms.md.
 """
 
 from __future__ import annotations
