@@ -29,7 +29,7 @@ from ladderboard.board._model import (
     stored_value,
 )
 from ladderboard.errors import BrokenDump, Conflict, NotFound
-from ladderboard.ledger import SchemaModule
+from ladderboard.ledger import STATE_COLUMNS, STATE_JOIN, SchemaModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -142,10 +142,15 @@ _SELECT_TEAMS_WITH_SIZE = TEAM.select(
     extra="(SELECT COALESCE(SUM(s.size), 0) FROM main.submission s "
     "WHERE s.book = t.book AND s.team = t.number)",
 )
+_TEAM_OF_BOARD = ", ".join(f"t.{name}" for name in (*TEAM.columns, "book"))
+_JOIN_TEAM = "LEFT JOIN main.team t ON t.book = b.book AND t.number = ?"
 _SELECT_BOARD_AND_TEAM = BOARD.select(
-    "LEFT JOIN main.team t ON t.book = b.book AND t.number = ? WHERE b.book = ?",
+    f"{_JOIN_TEAM} WHERE b.book = ?", alias="b", extra=_TEAM_OF_BOARD
+)
+_SELECT_BOARD_TEAM_AND_STATE = BOARD.select(
+    f"{_JOIN_TEAM} {STATE_JOIN} WHERE b.book = ?",
     alias="b",
-    extra=", ".join(f"t.{name}" for name in (*TEAM.columns, "book")),
+    extra=f"{_TEAM_OF_BOARD}, {STATE_COLUMNS}",
 )
 _NEXT_TEAM_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
 _DELETE_TEAM = "DELETE FROM main.team WHERE book = ? AND number = ? AND used = 0"
@@ -174,7 +179,20 @@ def find_team(view: ReadView, team: str) -> TeamRow:
 
 def read_board_and_team(view: ReadView, number: int) -> tuple[BoardRow, TeamRow]:
     """Return the view's board and one of its teams, by its number."""
-    rows = view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
+    return _split_board_and_team(
+        view, number, view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
+    )
+
+
+def read_board_team_and_state(view: ReadView, number: int) -> tuple[BoardRow, TeamRow]:
+    """Return the same, and remember the state of the chain: all in one statement."""
+    rows = view.query_with_state(_SELECT_BOARD_TEAM_AND_STATE, (number, view.book_id))
+    return _split_board_and_team(view, number, rows)
+
+
+def _split_board_and_team(
+    view: ReadView, number: int, rows: list[tuple[Any, ...]]
+) -> tuple[BoardRow, TeamRow]:
     if not rows or rows[0][-1] is None:
         return read_board(view), read_team(view, number)  # one of them is missing
     split = len(BOARD.columns)

@@ -28,6 +28,7 @@ from ladderboard.board._repository import (
     find_team,
     read_board,
     read_board_and_team,
+    read_board_team_and_state,
     record_submission,
 )
 from ladderboard.board._rules import (
@@ -242,7 +243,7 @@ class SubmissionService:
         answer costs nothing.
         """
         board = self._board
-        with board.book.reading_now() as (view, moment):
+        with board.book.reading_latest() as view:
             row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
                 mark = board.book.idempotency_dedupe_key(
@@ -250,6 +251,7 @@ class SubmissionService:
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return row
+            moment = board.book.environment.moment(view)
             self._refuse_if_not_allowed_now(
                 view, row, team_row, _PendingUpload(received, 1), moment, cache=True
             )
@@ -276,26 +278,32 @@ class SubmissionService:
         self, caller: Caller, incoming: IncomingSubmission, team: str | None
     ) -> SubmissionAnswer:
         board = self._board
-        with board.book.reading_now() as (view, moment):
+        with board.book.reading_latest() as view:
             row, team_row = self._check_sender(view, caller, team)
             key, digest = incoming.idempotency_key, incoming.submission.digest
             question = board.question_for(row, team_row, digest, key=key)
+            is_new = board.book.read_duplicate(view, question) is None
+            if is_new:
+                board.check_predictions(row, incoming.submission)
+                moment = board.book.environment.moment(view)
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
+        if is_new:
+            recorded = self._score_and_record(row, team_row, incoming)
+        else:
+            recorded = self._repeat_answer(team_row.number, question)
+        return self._build_answer(row, recorded, redact=_must_redact(row, caller))
+
+    def _repeat_answer(self, number: int, question: ScoredQuestion) -> _RecordedAnswer:
+        """Repeat the answer to a question; a new idempotency key is recorded for it."""
+        board = self._board
+        with board.reading() as view:
+            row, team_row = read_board_and_team(view, number)
             earlier = board.book.read_duplicate(view, question)
             if earlier is not None and self._is_idempotency_key_known(view, question):
-                recorded = self._answer_duplicate(view, row, team_row, earlier)
-            elif earlier is not None:
-                recorded = None
-            else:
-                board.check_predictions(row, incoming.submission)
-                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
-                recorded = None
-        if recorded is None and earlier is not None:
-            recorded = board.queue.run(
-                lambda transaction: self._answer_retry(transaction, team_row.number, question)
-            )
-        elif recorded is None:
-            recorded = self._score_and_record(row, team_row, incoming)
-        return self._build_answer(row, recorded, redact=_must_redact(row, caller))
+                return self._answer_duplicate(view, row, team_row, earlier)
+        return board.queue.run(
+            lambda transaction: self._answer_retry(transaction, number, question)
+        )
 
     def _check_sender(
         self, view: ReadView, caller: Caller, team: str | None
@@ -309,7 +317,7 @@ class SubmissionService:
             if caller.role < Role.EVALUATOR:
                 raise InvalidSetting("A team can submit only for itself.")
             return row, find_team(view, team)
-        row, team_row = read_board_and_team(view, caller.team)
+        row, team_row = read_board_team_and_state(view, caller.team)
         rules = self._board.rules_of(row)
         check_permission(caller, "submit", rules)
         if rules.terms is not None and caller.identity is not None:

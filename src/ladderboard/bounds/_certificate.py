@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -277,6 +278,7 @@ def _read_ends(values: Any, first: float) -> tuple[float, float]:
     return _read_end(low, first), _read_end(high, math.inf)
 
 
+@lru_cache(maxsize=256)
 def assumption_sentences(
     beta: float | None, *, ladders: int, private: bool, noisy: bool, closed: bool, rounds: bool
 ) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _HALVINGS = 1100  # enough for all powers of two between 0 and 1, and a double's bits
 _SMALL = 0.1
-_SERIES_TERMS = 18  # terms of a series in 0.1: the next is below a double's last bit
+# Coefficients 1/k of a series in 0.1 from the last to the first: the next is below a last bit.
+_SERIES = tuple(1 / power for power in range(18, 1, -1))
 # The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
 _SLACK = 1e-13
 _NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # steps of Newton's method; its usual relative error
@@ -55,8 +56,8 @@ def _log_remainder(x: float, ratio: float) -> float:
     if abs(x) > _SMALL:
         return x - math.log(ratio)
     total = 0.0
-    for power in range(_SERIES_TERMS, 1, -1):
-        total = 1 / power - x * total
+    for coefficient in _SERIES:
+        total = coefficient - x * total
     return x * x * total
 
 

@@ -69,6 +69,8 @@ from ladderboard.ledger._storage import (
     WriteView,
 )
 from ladderboard.ledger._storage import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
+from ladderboard.ledger._storage import STATE_COLUMNS as STATE_COLUMNS
+from ladderboard.ledger._storage import STATE_JOIN as STATE_JOIN
 from ladderboard.ledger._storage import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage import latest_format as latest_format

@@ -20,7 +20,6 @@ from ladderboard.ledger._book_transaction import (
     BookContext,
     BookTransaction,
     LedgerEnvironment,
-    Moment,
     RecordedAnswer,
     ScoredQuestion,
     find_recorded_answer,
@@ -48,6 +47,7 @@ from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from ladderboard.ledger._chain import Receipt
     from ladderboard.ledger._commitments import Encryption, Opening
@@ -242,11 +242,9 @@ class Book(BookContext):
         with self.storage.read_transaction(self.name) as view:
             yield view
 
-    @contextmanager
-    def reading_now(self) -> Iterator[tuple[ReadView, Moment]]:
-        """Begin to read the book; also give its state and the time."""
-        with self.storage.read_transaction(self.name) as view:
-            yield view, self.environment.moment(view)
+    def reading_latest(self) -> AbstractContextManager[ReadView]:
+        """Begin to read the book without a transaction: each statement sees the latest commit."""
+        return self.storage.read_latest(self.name)
 
     @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:

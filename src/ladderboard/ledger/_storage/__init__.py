@@ -8,6 +8,8 @@ from ladderboard.ledger._storage._schema import latest_format as latest_format
 from ladderboard.ledger._storage._schema import select_from as select_from
 from ladderboard.ledger._storage._sql import COPY as COPY
 from ladderboard.ledger._storage._sql import EMPTY_CHAIN as EMPTY_CHAIN
+from ladderboard.ledger._storage._sql import STATE_COLUMNS as STATE_COLUMNS
+from ladderboard.ledger._storage._sql import STATE_JOIN as STATE_JOIN
 from ladderboard.ledger._storage._sql import ChainState as ChainState
 from ladderboard.ledger._storage._sql import EntryRow as EntryRow
 from ladderboard.ledger._storage._sql import ReadView as ReadView

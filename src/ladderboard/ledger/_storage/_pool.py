@@ -99,6 +99,10 @@ class Connection(ABC):
         """Begin a transaction."""
 
     @abstractmethod
+    def begin_alone(self) -> None:
+        """Prepare to read without a transaction: each statement sees the latest commit."""
+
+    @abstractmethod
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number; with ``write``, lock the book against other writers.
 

@@ -69,7 +69,8 @@ _LOCK = (
     "FROM main.book WHERE name = ? FOR UPDATE"
 )
 _CHECK = f"SELECT version, {_SAFE} FROM main.format"  # noqa: S608
-_NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
+_NOW_COLUMN = "floor(extract(epoch FROM clock_timestamp()))::bigint AS now"
+_NOW = f"SELECT {_NOW_COLUMN}"
 _SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
 _TYPE_NAMES = {
     "blob": "BYTEA",
@@ -327,6 +328,7 @@ class PostgresPool(Pool):
         self.address = address
         self.prefix = f'"{schema}".'
         self.translations: dict[str, str] = {}  # of statements, with the schema
+        self.book_ids: dict[str, int] = {}  # by name; a number is never reused
         self._reset()
 
     def _reset(self) -> None:
@@ -445,22 +447,33 @@ class PostgresConnection(Connection):
         self._address = pool.address
         self._prefix = pool.prefix
         self._translations = pool.translations
+        self._book_ids = pool.book_ids
+        self._alone = False  # whether the next statement is the first, outside of a transaction
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
         translated = self._translations.get(statement)
         if translated is None:
             translated = statement.replace("main.", self._prefix).replace("?", "%s")
+            translated = translated.replace("NULL AS now", _NOW_COLUMN)
             self._translations[statement] = translated
         try:
             # Without values, several statements can be sent at once.
             return self.connection.execute(translated, values or None)
         except self._driver.Error as error:
             self._break()
+            if self._alone:  # the connection may have died while it was idle
+                self._alone = False
+                self._pool.replace(self)
+                self.connection.timeout = self._address.timeouts.read
+                return self._execute(statement, values)
             raise self._translate_error(error) from None
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
         cursor = self._execute(statement, values)
+        if self._alone:
+            self._alone = False
+            self.connection.timeout = self._address.timeouts.read
         return cursor.fetchall() if cursor.description is not None else []
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
@@ -480,6 +493,11 @@ class PostgresConnection(Connection):
             self._execute(_WRITE if write else _READ, ())
         self.connection.timeout = _STATEMENT_TIMEOUT if write else timeouts.read
 
+    def begin_alone(self) -> None:
+        """Expect the first statement soon; open a new connection if this one has died."""
+        self.connection.timeout = self._address.timeouts.begin
+        self._alone = True
+
     def allow_long_statements(self) -> None:
         """Allow a day for each statement of this transaction."""
         self.connection.timeout = _COPY_TIMEOUT
@@ -487,8 +505,10 @@ class PostgresConnection(Connection):
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:
         """Return a book's number; with ``write``, lock its row."""
         if not write:
-            rows = self.query(_SELECT_BOOK, (name,))
-            return rows[0][0] if rows else None
+            number: int | None = self._book_ids.get(name)
+            if number is None and (rows := self.query(_SELECT_BOOK, (name,))):
+                number = self._book_ids[name] = rows[0][0]
+            return number
         rows = self.query(_LOCK, (name,))
         if not rows:
             return None

@@ -5,7 +5,8 @@ inside the ``with`` block of its transaction only. A number or name that is take
 text that cannot be stored (with NUL in it), are refused with ``InvalidInput``: nothing was changed,
 and the block may go on.
 
-Statements are written for SQLite; ``PostgresConnection`` translates ``main.`` and ``?``.
+Statements are written for SQLite; ``PostgresConnection`` translates ``main.``, ``?`` and
+``NULL AS now``, which is the time of its server.
 """
 
 from __future__ import annotations
@@ -28,10 +29,21 @@ _MAX_ENTRIES = 2**40  # more than any book will have
 _PAGE = 500  # entries read at once
 _DAMAGED = "The database is damaged: a column has a value that Ladderboard never writes."
 _STATE_TYPES = (int, bytes, *(int,) * 7)
+_STATE_START = -len(_STATE_TYPES) - 1  # in a row that ends with STATE_COLUMNS
 _SELECT_STATE = (
     "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
     "FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
 )
+STATE_COLUMNS = (
+    "e.place, e.hash, e.time, e.asked, e.changes, e.ladders, e.lost, e.charged, e.closed, "
+    "NULL AS now"
+)
+"""Columns for ``ReadView.query_with_state``, where ``STATE_JOIN`` is joined."""
+STATE_JOIN = (
+    "LEFT JOIN main.entry e ON e.place = (SELECT MAX(place) FROM main.entry "  # noqa: S608
+    f"WHERE place >= b.book * {_MAX_ENTRIES} AND place < (b.book + 1) * {_MAX_ENTRIES})"
+)
+"""Joins the last entry of a book to a table ``b`` with a column ``book``."""
 _SELECT_STATES = (
     "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
     "FROM main.entry WHERE place IN ({}) ORDER BY place"
@@ -193,6 +205,7 @@ class ReadView(TableView):
         """The book's number in the database, for references from other tables."""
         self._first = book * _MAX_ENTRIES
         self._chain_state: ChainState | None = None
+        self._server_time: int | None = None
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
@@ -202,6 +215,23 @@ class ReadView(TableView):
     def _read_blob(self, statement: str, *values: Any) -> bytes | None:
         rows = self.query(statement, values)
         return _checked_type(rows[0][0], bytes) if rows else None
+
+    def query_with_state(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Run a statement that also reads the state of the chain and the server's time.
+
+        Its last columns are ``STATE_COLUMNS``. They are not returned but remembered, so that
+        ``chain_state`` and ``now`` need no statement of their own.
+        """
+        rows = self.query(statement, values)
+        if rows:
+            *state, self._server_time = rows[0][_STATE_START:]
+            empty = state[0] is None
+            self._chain_state = EMPTY_CHAIN if empty else self._chain_state_from_row(tuple(state))
+        return [row[:_STATE_START] for row in rows]
+
+    def now(self) -> int | None:
+        """Return the database server's time; None if the database has no clock of its own."""
+        return super().now() if self._server_time is None else self._server_time
 
     def chain_state(self) -> ChainState:
         """Return the state of the chain, which is stored with its last entry."""
@@ -460,6 +490,30 @@ class _ReadTransaction(AbstractContextManager[ReadView]):
         self._pool.release(self._connection)
 
 
+class _LatestRead(AbstractContextManager[ReadView]):
+    """Reading without a transaction, which saves two statements; each sees the latest commit."""
+
+    def __init__(self, pool: Pool, book: str) -> None:
+        self._pool = pool
+        self._book = check_text(book)
+
+    def __enter__(self) -> ReadView:
+        self._connection = connection = self._pool.acquire()
+        try:
+            connection.begin_alone()
+            self._view = view = ReadView(
+                connection, _find_book(connection, self._book, write=False)
+            )
+        except BaseException:
+            self._pool.release(connection)
+            raise
+        return view
+
+    def __exit__(self, *_: object) -> None:
+        self._view.invalidate()
+        self._pool.release(self._connection)
+
+
 class _WriteTransaction(AbstractContextManager[WriteView]):
     """A write transaction: committed at the end of the block, rolled back on an exception."""
 
@@ -601,6 +655,10 @@ class Storage:
         """Begin to read a book, as it is now."""
         return _ReadTransaction(self._pool, book)
 
+    def read_latest(self, book: str) -> AbstractContextManager[ReadView]:
+        """Begin to read a book without a transaction: each statement sees the latest commit."""
+        return _LatestRead(self._pool, book)
+
     def write_transaction(self, book: str) -> AbstractContextManager[WriteView]:
         """Begin to change a book; other writers of it wait."""
         return _WriteTransaction(self._pool, book)
@@ -611,8 +669,12 @@ class Storage:
 
     def query_tables(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run one statement that reads tables of other packages, and return the rows."""
-        with self.read_tables() as view:
-            return view.query(statement, values)
+        connection = self._pool.acquire()
+        try:
+            connection.begin_alone()
+            return connection.query(statement, values)
+        finally:
+            self._pool.release(connection)
 
     def write_tables(self) -> AbstractContextManager[TableView]:
         """Begin to change rows of other packages that belong to no book."""

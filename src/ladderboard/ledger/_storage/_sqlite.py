@@ -254,12 +254,7 @@ class SqliteConnection(Connection):
 
     def begin(self, *, write: bool) -> None:
         """Begin a transaction; refuse a file that was replaced or migrated since it was opened."""
-        now = monotonic()
-        if now - self._replaced_check_time > _REPLACED_CHECK_INTERVAL:
-            self._refuse_replaced()
-            self._replaced_check_time = now
-        if self._read_only:
-            self._reopen_or_refuse_write(write=write)
+        self._check_file(write=write)
         try:
             if not write:
                 self._cursor.execute("BEGIN")
@@ -274,6 +269,18 @@ class SqliteConnection(Connection):
             self._break()
             refuse_unknown_format(version, self._path)
             raise InvalidState(f"{self._path} is in format {version} now; open it again.")
+
+    def begin_alone(self) -> None:
+        """Check the file as ``begin`` does; statements then run on their own."""
+        self._check_file(write=False)
+
+    def _check_file(self, *, write: bool) -> None:
+        now = monotonic()
+        if now - self._replaced_check_time > _REPLACED_CHECK_INTERVAL:
+            self._refuse_replaced()
+            self._replaced_check_time = now
+        if self._read_only:
+            self._reopen_or_refuse_write(write=write)
 
     def _reopen_or_refuse_write(self, *, write: bool) -> None:
         """Reopen a file that has become writable; refuse to write to one that has not."""
@@ -571,10 +578,7 @@ def _checkpoint_everything(database: sqlite3.Connection) -> None:
 
 def _has_wal(path: Path) -> bool:
     """Return whether there is a write-ahead log, which may complete a half-written page."""
-    try:
-        return path.with_name(f"{path.name}-wal").stat().st_size > 0
-    except OSError:
-        return False
+    return _companion_size(path, "-wal") > 0
 
 
 def _unused_copy_path(path: Path, label: str) -> Path:

@@ -159,6 +159,7 @@ class GrowingTranscript(Transcript):
 
     values: GrowingValues
 
+    @lru_cache(maxsize=1024)  # noqa: B019 - few transcripts; boards ask for the same again
     def deviation_after(
         self, released: float | None, changes: int, others: int
     ) -> ReleaseDeviation:
