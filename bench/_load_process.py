@@ -40,7 +40,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, requests: list[bytes], times: list[float], statuses: list[int]) -> None:
         self._requests, self._times, self._statuses = requests, times, statuses
-        self._received = b""
+        self._head, self._missing = b"", -1  # bytes of the header, and missing ones of the body
         self.done = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -57,16 +57,18 @@ class Connection(asyncio.Protocol):
         self._transport.write(self._requests.pop())
 
     def data_received(self, data: bytes) -> None:
-        """Receive a part of a response."""
-        self._received += data
-        head, separator, body = self._received.partition(b"\r\n\r\n")
-        if not separator:
-            return
-        size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-        if len(body) >= size:
+        """Receive a part of a response; of a long body only the length counts."""
+        if self._missing < 0:
+            self._head, separator, data = (self._head + data).partition(b"\r\n\r\n")
+            if not separator:
+                return
+            size = self._head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
+            self._missing = int(size)
+        self._missing -= len(data)
+        if self._missing <= 0:
             self._times.append(perf_counter() - self._started)
-            self._statuses.append(int(head.split()[1]))
-            self._received = b""
+            self._statuses.append(int(self._head.split()[1]))
+            self._head, self._missing = b"", -1
             self._next()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ladderboard.board import Boards, FolderStore
+from ladderboard._formatting import format_time
+from ladderboard.board import PUBLIC, Boards, FolderStore
 from ladderboard.errors import InvalidRules, WrongKey
 
 
@@ -28,3 +29,36 @@ def test_a_baseline_that_cannot_be_scored_stops_the_creation(boards, make_folder
     with pytest.raises(InvalidRules, match="'Half' cannot be scored"):
         boards.create(folder)
     assert boards.list() == []
+
+
+def test_summaries_are_reused_until_a_board_or_its_phase_changes(
+    boards, make_folder, join, submit, predict, clock
+):
+    ends = clock.now + 1000
+    phases = f"[{{name: all, end: {format_time(ends)}}}]"
+    board = boards.create(make_folder(phases=phases))
+    other = boards.create(make_folder(slug="second"))
+
+    def read():
+        summaries = boards.summaries(["first", "second"], lambda _: PUBLIC)
+        for each, summary in zip((board, other), summaries, strict=True):
+            assert summary.fields() == each.as_seen_by(PUBLIC).summary()
+        return summaries
+
+    before = read()
+    assert [id(summary) for summary in read()] == [id(summary) for summary in before]
+    caller, _ = join(boards, board, "Ada")
+    submit(board, caller, predict(30))
+    first, second = read()
+    assert first.fields()["best"]["loss"] == pytest.approx(0.1)
+    assert second is before[1]
+    clock.now = ends
+    assert read()[0].fields()["phase"] is None
+
+
+@pytest.mark.parametrize("visibility", ["hidden", "frozen"])
+def test_summaries_of_secret_boards_are_not_kept(boards, make_folder, visibility):
+    boards.create(make_folder(visibility=visibility))
+    first, again = (boards.summaries(["first"], lambda _: PUBLIC)[0] for _ in range(2))
+    assert first.version is None
+    assert first is not again

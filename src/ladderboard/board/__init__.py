@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ladderboard.board._backup import prune_backups as prune_backups
     from ladderboard.board._backup import restore_backup as restore_backup
     from ladderboard.board._boards import SERVER as SERVER
-    from ladderboard.board._boards import Board, Boards, is_shared, open_boards
+    from ladderboard.board._boards import Board, Boards, CachedSummary, is_shared, open_boards
     from ladderboard.board._boards import open_storage as open_storage
     from ladderboard.board._boards import submit_baselines as submit_baselines
     from ladderboard.board._check import Report, check_board
@@ -133,6 +133,7 @@ __all__ = [
     "Board",
     "BoardFolder",
     "Boards",
+    "CachedSummary",
     "Caller",
     "DatabaseStore",
     "DisplayRules",
@@ -204,6 +205,7 @@ _NAMES = {
     "_boards": [
         "Board",
         "Boards",
+        "CachedSummary",
         "SERVER",
         "is_shared",
         "open_boards",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.board._access import (
@@ -51,9 +52,11 @@ from ladderboard.board._repository import (
     lock_server,
     read_board,
     read_signing_key,
+    read_versions,
     sample_key,
     to_json,
 )
+from ladderboard.board._rules import SECRET_VISIBILITIES
 from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._submissions import IncomingSubmission, SubmissionService
 from ladderboard.board._view import View
@@ -87,6 +90,8 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
     from ladderboard.board._submissions import SubmissionAnswer
@@ -102,6 +107,7 @@ if TYPE_CHECKING:
 SERVER = "server"
 """What secrets that belong to all boards are encrypted for, in place of a book's name."""
 _SIGNING_KEY = "kept signing key"
+_MAX_SUMMARIES = 1000  # of 5 KB each
 _SQLITE = "sqlite:///"
 _INVITATIONS = {"invitation", "member"}  # nobody signs in with these
 _UNKNOWN_TOKEN = "This token is unknown or was revoked."  # noqa: S105 - a message
@@ -148,6 +154,23 @@ class Board(BoardContext):
         return self.submissions.submit(caller, incoming, team)
 
 
+class CachedSummary(NamedTuple):
+    """A board's summary as JSON; ``version`` is None if it must not be reused.
+
+    It is current from ``since`` until the next phase starts or ends, unless the board changes.
+    """
+
+    encoded: bytes
+    version: tuple[Any, ...] | None = None
+    since: float = 0
+    until: float = 0
+
+    def fields(self) -> dict[str, Any]:
+        """Return the summary."""
+        fields: dict[str, Any] = json.loads(self.encoded)
+        return fields
+
+
 class Boards:
     """The boards of a server, on SQLite or PostgreSQL.
 
@@ -179,6 +202,7 @@ class Boards:
         self._mechanism = mechanism
         self._key = None if key_file is None else make_key_file(key_file)
         self._open: dict[str, Board] = {}
+        self._summaries: dict[str, CachedSummary] = {}
         self._lock = threading.Lock()
         storage.ensure_schema(BOARD_SCHEMA)
         storage.ensure_schema(WEBHOOK_SCHEMA)
@@ -237,6 +261,47 @@ class Boards:
         """Return up to ``limit`` slugs after the first ``skip``, closed boards last."""
         with self.storage.read_tables() as view:
             return tuple(list_slugs_open_first(view, limit, skip, unlisted=unlisted))
+
+    def summaries(
+        self, slugs: Sequence[str], callers: Callable[[str], Caller]
+    ) -> tuple[CachedSummary, ...]:
+        """Return summaries of boards, each as its caller sees it.
+
+        One statement reads the versions of all; summaries that it shows to be current are reused.
+        """
+        versions = read_versions(self.storage.query_tables, slugs)
+        clock, known, summaries = self.environment.clock(), self._summaries, []
+        for slug in slugs:
+            version, now = versions.get(slug, (None, None))
+            now = clock if now is None or not self.environment.uses_system_clock else now
+            summary = known.get(slug)
+            if (
+                summary is None
+                or summary.version is None
+                or summary.version != version
+                or not summary.since <= now < summary.until
+            ):
+                summary = self._make_summary(slug, version, now, callers(slug))
+            summaries.append(summary)
+        return tuple(summaries)
+
+    def _make_summary(
+        self, slug: str, version: tuple[Any, ...] | None, now: int, caller: Caller
+    ) -> CachedSummary:
+        board = self.open(slug)
+        fields = board.as_seen_by(caller).summary()
+        encoded = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
+        row = None if version is None else BOARD.read(version)
+        # Hidden and frozen boards: the response time would tell whether somebody submitted. With
+        # sign-in, the names of organisers may change alone.
+        if row is None or row.visibility in SECRET_VISIBILITIES or fields["sign_in"] is not None:
+            return CachedSummary(encoded)
+        ends = (end for phase in board.rules_of(row).phases for end in (phase.start, phase.end))
+        until = min((end for end in ends if end is not None and end > now), default=math.inf)
+        if len(self._summaries) >= _MAX_SUMMARIES:
+            self._summaries.clear()
+        self._summaries[slug] = CachedSummary(encoded, version, now, until)
+        return self._summaries[slug]
 
     def is_open_to_public(self, slug: str) -> bool:
         """Return whether there is such a board, and it is not for its members only."""

@@ -32,7 +32,7 @@ from ladderboard.errors import BrokenDump, Conflict, NotFound
 from ladderboard.ledger import STATE_COLUMNS, STATE_JOIN, SchemaModule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ladderboard.board._model import CredentialRow, Table
     from ladderboard.ledger import ReadView, TableView, WriteView
@@ -874,16 +874,22 @@ _SLUGS_AFTER = (
     "SELECT slug FROM main.board WHERE rules NOT LIKE ? "
     "AND book > (SELECT book FROM main.board WHERE slug = ?) ORDER BY book LIMIT ?"
 )
-_SLUGS_OPEN_FIRST = (
-    "SELECT slug FROM main.board WHERE rules NOT LIKE ? "
-    "ORDER BY CASE status WHEN 'closed' THEN 1 ELSE 0 END, book LIMIT ? OFFSET ?"
+_OPEN_SLUGS = (
+    "SELECT slug FROM main.board WHERE status {} 'closed' AND rules NOT LIKE ? "
+    "ORDER BY book LIMIT ? OFFSET ?"
 )
+_COUNT_OPEN_SLUGS = "SELECT COUNT(*) FROM main.board WHERE status != 'closed' AND rules NOT LIKE ?"
 _VISIBLE_SLUG = "SELECT 1 FROM main.board WHERE slug = ? AND rules NOT LIKE ?"
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
 _PLACES_IN_FOLDER = (
     "SELECT place FROM main.submission WHERE place LIKE '%/%' "
     "UNION ALL SELECT place FROM main.datafile WHERE place LIKE '%/%'"
+)
+
+
+_SELECT_VERSIONS = BOARD.select(
+    f"{STATE_JOIN} WHERE b.slug IN ({{}})", alias="b", extra=STATE_COLUMNS
 )
 
 
@@ -921,7 +927,26 @@ def list_slugs(
 def list_slugs_open_first(view: TableView, limit: int, skip: int, *, unlisted: bool) -> list[str]:
     """Return the slugs of boards, closed boards last."""
     without = _NONE if unlisted else _NOT_LISTED
-    return [row[0] for row in view.query(_SLUGS_OPEN_FIRST, (without, limit, skip))]
+    rows = view.query(_OPEN_SLUGS.format("!="), (without, limit, skip))
+    if len(rows) < limit:  # the rest are closed; sorting all boards would read them all
+        count = skip + len(rows) if rows else view.query(_COUNT_OPEN_SLUGS, (without,))[0][0]
+        values = (without, limit - len(rows), max(skip - count, 0))
+        rows = rows + view.query(_OPEN_SLUGS.format("="), values)
+    return [row[0] for row in rows]
+
+
+def read_versions(
+    query: Query, slugs: Sequence[str]
+) -> dict[str, tuple[tuple[Any, ...], int | None]]:
+    """Return by slug the version of each board, and the database's time if it has a clock.
+
+    A version is the board's row with the state of its chain: it changes whenever anything visible
+    on the board does. On a hidden or frozen board it is secret.
+    """
+    if not slugs:
+        return {}
+    rows = query(_SELECT_VERSIONS.format(", ".join("?" * len(slugs))), tuple(slugs))
+    return {row[0]: (row[:-1], row[-1]) for row in rows}
 
 
 def is_listed(view: TableView, slug: str) -> bool:

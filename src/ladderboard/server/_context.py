@@ -46,10 +46,11 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class CachedPage(NamedTuple):
-    """A page, plain and gzipped."""
+    """A page, plain and gzipped, or JSON with its ETag."""
 
     content: bytes
-    packed: bytes
+    packed: bytes = b""
+    tag: str = ""
 
 
 class PageCache:
@@ -281,6 +282,11 @@ def is_public(request: Request) -> bool:
     return "authorization" not in request.headers and SESSION_COOKIE not in request.cookies
 
 
+def make_tag(body: bytes) -> str:
+    """Return the ETag of a body."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
 def make_response(
     request: Request,
     content: Any,
@@ -288,6 +294,7 @@ def make_response(
     *,
     media_type: str = "application/json",
     headers: Mapping[str, str] | None = None,
+    tag: str | None = None,
 ) -> Response:
     """Return a response; a public one has an ETag, the hash of its body."""
     body = content if isinstance(content, bytes) else _JSON.encode(content).encode("ascii")
@@ -295,7 +302,7 @@ def make_response(
     if request.method != "GET" or status != 200 or not is_public(request):
         all_headers["Cache-Control"] = "private, no-store"
         return Response(body, status, all_headers, media_type)
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    tag = make_tag(body) if tag is None else tag
     all_headers |= {"Cache-Control": "public, no-cache", "ETag": tag}
     if_none_match = request.headers.get("if-none-match", "")
     known_tags = {tag_text.strip().removeprefix("W/") for tag_text in if_none_match.split(",")}

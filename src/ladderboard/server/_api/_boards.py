@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -19,7 +20,13 @@ from ladderboard.server._api._models import (
 )
 from ladderboard.server._api._routes import API, Slug, make_router, public_route
 from ladderboard.server._auth import is_organiser
-from ladderboard.server._context import get_context, make_response, open_board
+from ladderboard.server._context import (
+    CachedPage,
+    get_context,
+    make_response,
+    make_tag,
+    open_board,
+)
 
 _COLUMNS = (
     "rank", "team", "name", "baseline", "released", "shown", "since", "submissions", "last",
@@ -34,6 +41,7 @@ _FINALS = (
 
 router = make_router("boards")
 Limit = Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")]
+_MAX_CACHED_BOARDS = 100  # of a page; each has about 4 KB
 _CSV, _LINES, _PLAIN = "text/csv", "application/x-ndjson", "text/plain"
 _NEXT = {"Link": {"description": 'The next page, rel="next".', "schema": {"type": "string"}}}
 _TEXT = {"schema": {"type": "string"}}
@@ -56,16 +64,24 @@ def list_boards(
     caller, home = context.authenticator.authenticate_with_board(request)
     unlisted = home is None and is_organiser(caller)
     slugs = context.boards.list_page(limit + 1, cursor, unlisted=unlisted)
-    boards = [
-        context.boards.open(slug).as_seen_by(caller if home in {None, slug} else PUBLIC).summary()
-        for slug in slugs[:limit]
-    ]
+    summaries = context.boards.summaries(
+        slugs[:limit], lambda slug: caller if home in {None, slug} else PUBLIC
+    )
     next_cursor = slugs[limit - 1] if len(slugs) > limit else None
     headers = {}
     if next_cursor is not None:
         url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={next_cursor}"
         headers["Link"] = f'<{url}>; rel="next"'
-    return make_response(request, {"boards": boards, "next": next_cursor}, headers=headers)
+    # The bytes of a reused summary are the same object, so the key is compared quickly.
+    key = (next_cursor, *(summary.encoded for summary in summaries))
+    page = context.pages.get(key) if limit <= _MAX_CACHED_BOARDS else None
+    if page is None:
+        listed = b",".join(summary.encoded for summary in summaries)
+        content = b'{"boards":[%b],"next":%b}' % (listed, json.dumps(next_cursor).encode("ascii"))
+        page = CachedPage(content, tag=make_tag(content))
+        if limit <= _MAX_CACHED_BOARDS and all(summary.version for summary in summaries):
+            context.pages.put(key, page)
+    return make_response(request, page.content, headers=headers, tag=page.tag)
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from ladderboard._formatting import (
     format_time,
     round_outwards,
 )
-from ladderboard.board import PUBLIC, Board, Caller, DisplayRules, View
+from ladderboard.board import PUBLIC, Board, CachedSummary, Caller, DisplayRules, View
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import (
@@ -76,11 +76,28 @@ def boards_page(request: Request) -> Response:
         _BOARDS_PER_PAGE * (page - 1),
         unlisted=_is_server_organiser(context, caller),
     )
-    summaries = [context.boards.open(slug).as_seen_by(PUBLIC).summary() for slug in slugs]
-    cards = [_board_card(summary, now) for summary in summaries]
-    next_page = page + 1 if len(cards) > _BOARDS_PER_PAGE else None
-    cards = sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].label != "open")
-    return page_response(request, "boards.html", cards=cards, page=page, next_page=next_page)
+    summaries = context.boards.summaries(slugs, lambda _: PUBLIC)
+    if not is_public(request) or any(summary.version is None for summary in summaries):
+        return page_response(request, "boards.html", **_list_variables(summaries, page, now))
+    # Relative times change by the minute.
+    url, root = server_url(request), context.settings.prefix
+    key = (url, page, now // 60, *(summary.encoded for summary in summaries))
+    listed = context.pages.get(key)
+    if listed is None:
+        variables = _list_variables(summaries, page, now)
+        content = render_public_page("boards.html", url=url, root=root, **variables).encode()
+        listed = CachedPage(content, compress_page(content))
+        context.pages.put(key, listed)
+    return html_response(request, listed.content, lambda _: listed.packed)
+
+
+def _list_variables(summaries: Sequence[CachedSummary], page: int, now: int) -> dict[str, Any]:
+    cards = [_board_card(summary.fields(), now) for summary in summaries]
+    return {
+        "cards": sorted(cards[:_BOARDS_PER_PAGE], key=lambda card: card["state"].label != "open"),
+        "page": page,
+        "next_page": page + 1 if len(cards) > _BOARDS_PER_PAGE else None,
+    }
 
 
 def _is_server_organiser(context: ServerContext, caller: Caller) -> bool:
