@@ -1,5 +1,7 @@
 """``ladderboard grade``: the grading server's answers, and the rewards of finished runs."""
 
+import collections
+import contextlib
 import json
 
 import numpy as np
@@ -7,6 +9,17 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.ledger import LedgerEnvironment
+from support.fuzz.damaged_files import (
+    CODES,
+    FORMS,
+    ROWS,
+    compress,
+    damage,
+    make_table,
+    write_table,
+)
+from support.fuzz.hostile_files import HOSTILE_FILES
+from support.randomness import seeded_random
 from support.server.guard_server import GuardServer, to_csv
 
 N = 300
@@ -114,6 +127,100 @@ def test_a_token_is_needed_but_for_health(gate):
     with GuardServer(gate, grade=True, token="t" * 16) as server:
         assert validate(server, to_csv(LABELS))[0] == 401
         assert server.call(path="/health")[0] == 200
+
+
+TYPES = ["text/csv", "application/vnd.apache.parquet", "application/octet-stream", "text/plain", ""]
+
+
+def damaged_request(seed):
+    """Return query, body and headers of a request with a damaged file, raw or in a form."""
+    rng = seeded_random(seed)
+    kind = rng.choice(FORMS)
+    data = write_table(rng, kind, make_table(rng))
+    data = compress(rng, damage(rng, data) if rng.random() < 0.6 else data)
+    headers = {"Content-Type": rng.choice(TYPES)}
+    if rng.random() < 0.6:
+        data, headers = form(data, filename=f"submission.{rng.choice([kind, 'csv', 'x'])}")
+        data = damage(rng, data) if rng.random() < 0.3 else data
+    return rng.choice(["", "", "?format_only=true"]), data, headers
+
+
+def check_damaged_requests(folder, seeds):
+    """Send damaged files to a guard and a gate in two worlds with other labels.
+
+    Each is answered or refused as documented. Refusals are the same whatever the labels are, cost
+    nothing and change nothing. Returns how often each outcome came.
+    """
+    settings = {"ids": [f"id_{row}" for row in range(ROWS)], "key": b"k" * 32}
+    outcomes = collections.Counter()
+    with contextlib.ExitStack() as stack:
+        served = []
+        for world in range(2):
+            labels = [(row + world) % 3 for row in range(ROWS)]
+            guard = lb.Holdout.create(
+                folder / f"guard-{world}.db", labels, questions=10**6,
+                mechanism=lb.Ladder(step=0.01), **settings,
+            )  # fmt: skip
+            gate = lb.Gate.create(folder / f"gate-{world}.db", labels, looks=10**6, **settings)
+            gate.promote(labels)
+            for holdout in (guard, gate):
+                stack.callback(holdout.close)
+                server = stack.enter_context(GuardServer(holdout, grade=True))
+                served.append((holdout, server))
+        for seed in seeds:
+            query, body, headers = damaged_request(seed)
+            replies = []
+            for holdout, server in served:
+                before = holdout.remaining
+                status, _, reply = server.call("POST", f"/validate{query}", body, headers)
+                assert status in {200, 400, 413, 415}, (seed, status, reply)
+                answered = status == 200 and reply["answer"] is not None
+                cost = answered and not reply["answer"]["again"]
+                assert holdout.remaining == before - cost, seed
+                if answered:
+                    reply = {**reply, "answer": None, "result": "answered"}
+                    outcomes["answered"] += 1
+                elif status == 200:
+                    assert reply["valid"] is (not reply["errors"]), seed
+                    assert {problem["code"] for problem in reply["errors"]} <= CODES, seed
+                    assert reply["valid"] or query or reply["errors"], seed
+                    assert "\x1b" not in reply["result"]
+                    assert len(reply["result"]) < 25_000
+                    outcomes[reply["errors"][0]["code"] if reply["errors"] else "valid"] += 1
+                else:
+                    outcomes[f"{status} {reply['code']}"] += 1
+                replies.append((status, reply))
+            assert replies[0] == replies[2], seed
+            assert replies[1] == replies[3], seed
+    return outcomes
+
+
+def test_a_hundred_damaged_files_are_graded_or_refused(tmp_path):
+    outcomes = check_damaged_requests(tmp_path, range(100))
+    assert sum(outcomes.values()) == 400
+    assert outcomes["answered"]
+    assert outcomes["valid"]
+    assert len(outcomes) > 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 6000, 1000))
+def test_damaged_files_are_graded_or_refused_at_length(tmp_path, seed):
+    assert sum(check_damaged_requests(tmp_path, range(seed, seed + 1000)).values()) == 4000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOSTILE_FILES)
+def test_hostile_files_are_refused_by_the_grading_server(tmp_path, name):
+    make, _ = HOSTILE_FILES[name]
+    labels = np.arange(1000) % 2
+    guard = lb.Holdout.create(tmp_path / "guard.db", labels, questions=3, ids=range(1000))
+    with contextlib.closing(guard), GuardServer(guard, grade=True) as server:
+        kind = "application/jsonl" if "JSON" in name else "application/octet-stream"
+        status, _, reply = server.call("POST", "/validate", make(), {"Content-Type": kind})
+        assert (status, reply["valid"]) == (200, False)
+        assert {problem["code"] for problem in reply["errors"]} <= CODES
+        assert guard.remaining == 3
 
 
 def test_nothing_but_the_verdict_depends_on_the_labels(tmp_path):
