@@ -122,7 +122,7 @@ def test_amending_by_form(live_server, organiser_page):
     organiser_page.send_accepted(
         "amend", "amended", group="times", seen=organiser_page.seen_version("times"), **end
     )
-    assert "outside of its phases" in organiser_page.get().text
+    assert "the deadline has passed" in organiser_page.get().text
     assert live_server.submit(token, make_predictions(20)).status_code == 409
     entries = live_server.boards.open(live_server.slug).book.chain_state().entries
     organiser_page.send_accepted(

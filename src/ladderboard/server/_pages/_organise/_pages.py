@@ -39,7 +39,7 @@ from ladderboard.server._pages._organise._texts import (
     find_attention,
 )
 from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
-from ladderboard.server._pages._wording import board_state, parse_time, relative_time
+from ladderboard.server._pages._wording import board_state, parse_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._webhooks import check_literal_address
 
@@ -116,7 +116,6 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         "board": summary,
         "budget": budget,
         "state": board_state(summary, now),
-        "time_left": summary["deadline"] and relative_time(summary["deadline"], now),
         "attention": attention,
         "resolution": board.describe_resolution(),
         "history": history_chart(view.history()),
@@ -196,9 +195,11 @@ def read_activity(board: Board, caller: Caller, before: int) -> dict[str, Any]:
         display=board.rules.display,
         teams=names,
     )
+    counts = {team["questions"] for team in activity["teams"]}
     return {
         "board": view.summary(),
-        "by_team": team_activity_chart(activity, _TEAMS_IN_CHART),
+        # Equal bars would say nothing.
+        "by_team": team_activity_chart(activity, _TEAMS_IN_CHART) if len(counts) > 1 else None,
         "by_time": activity_histogram(activity),
         "events": events,
         "newest": not before,
