@@ -105,10 +105,10 @@ def test_closing_needs_confirmation(managed):
     assert managed.press("Close the board for good") == "The board is closed for good."
     assert page.get_by_role("button", name="Pause the board").count() == 0
     visitor = managed.visit(managed.alpha[1])
-    visitor.open(managed.board_path)
+    visitor.open(f"{managed.board_path}/leaderboard")
     finals = visitor.page.get_by_role("region", name="Final ranking").first
     rows = [row.split("\t") for row in finals.get_by_role("row").all_inner_texts()[1:]]
-    assert [(row[0], row[2].split()[0], row[3]) for row in rows] == [
+    assert [(row[0], row[1].split()[0], row[2]) for row in rows] == [
         ("1", "Beta", "0.850"), ("2", "Alpha", "0.800"),
     ]  # fmt: skip
     visitor.open(f"{managed.board_path}/submit")
