@@ -88,7 +88,7 @@ def test_exit_codes(submit, run_cli, live_server, ada, predictions, tmp_path, mo
     (tmp_path / "bad.csv").write_text("id,prediction\n1,1\n")
     invalid = run_cli("submit", live_server.slug, "-f", tmp_path / "bad.csv")
     assert (invalid.code, invalid.out) == (2, "")
-    assert "Missing from the file: 399 ids" in invalid.err
+    assert "399 missing ids: " in invalid.err
     assert run_cli("submit", live_server.slug, "-f", tmp_path / "none.csv").code == 2
     nowhere = run_cli("submit", "nowhere", "-f", predictions(1))
     assert (nowhere.code, nowhere.out) == (2, "")

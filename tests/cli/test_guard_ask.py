@@ -143,7 +143,7 @@ def test_every_problem_is_listed(run_guard, guard_folder):
     result = run_guard("ask", "guard.db", "bad.csv")
     first, *lines = result.err.splitlines()
     assert first == "ladderboard: 2 problems were found:"
-    assert "2 ids ('row 0', 'row 1')" in lines[0]
+    assert "2 missing ids: 'row 0', 'row 1'" in lines[0]
     assert "is not a number: 1 id ('row 2')" in lines[1]
     error = run_guard("ask", "guard.db", "bad.csv", "--json").json["error"]
     assert error["code"] == "invalid_predictions"

@@ -163,7 +163,7 @@ def test_a_loss_is_described_by_options(run_guard, tmp_path, labels, arguments, 
 
 REFUSED = {
     "already": (["--labels", "labels.csv"], "exists already"),
-    "no labels": (["--labels", "nothing.csv"], "could not be opened"),
+    "no labels": (["--labels", "nothing.csv"], "There is no file 'nothing.csv'"),
     "not labels": (["--labels", "half.csv"], "no column named label"),
     "no questions": (["--questions", "0"], "questions must be"),
     "half a question": (["--questions", "0.5"], "Expected a whole number"),

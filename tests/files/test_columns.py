@@ -87,9 +87,9 @@ def test_messages_name_the_columns_of_several_labels():
             BRIER2,
             "id,p_yes\na,1.5\nb,0\n",
             "loss",
-            r"Probabilities must lie in \[0, 1\]: 1 id \('a'",
+            r"Probabilities must lie in \[0, 1\]: 1 id \(a\)",
         ),
-        (BRIER3, "id,p_cat,p_dog,p_Bird\nb,0,0,.5\na,1,0,0\n", "loss", "sum to 1: 1 id .'b'."),
+        (BRIER3, "id,p_cat,p_dog,p_Bird\nb,0,0,.5\na,1,0,0\n", "loss", "sum to 1: 1 id .b."),
     ],
 )
 def test_columns_that_are_refused(loss, text, code, words):
@@ -104,10 +104,10 @@ def test_values_outside_declared_classes_are_refused():
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(b"id,y\na,Dog\nb,\n", ROSTER, loss)
     assert [problem.code for problem in caught.value.problems] == ["missing_value", "unknown_class"]
-    assert "there is 'Dog' (did you mean 'dog'?)" in str(caught.value)
+    assert "got 'Dog' (did you mean 'dog'?)" in str(caught.value)
     loss = lb.loss("zero_one", classes=[0, 1])
     assert read_predictions(b"id,y\na,1.0\nb,0\n", TEXT, loss).tolist() == [1, 0]
-    with pytest.raises(InvalidPredictions, match=r"declared classes \(0, 1\); there is 0.5: 1 id"):
+    with pytest.raises(InvalidPredictions, match=r"one of the classes 0, 1; got 0.5: 1 id"):
         read_predictions(b"id,y\na,1.0\nb,0.5\n", ROSTER, loss)
 
 

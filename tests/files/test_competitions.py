@@ -227,7 +227,7 @@ def test_a_composite_id_joins_by_all_its_columns():
     loss = lb.loss("mae", range=(0, 100))
     read = read_predictions(b"time,x,trip\n1,3,b\n2,2,a\n1,1,a\n", roster, loss)
     assert read.tolist() == [1, 2, 3]
-    with pytest.raises(InvalidPredictions, match=r"Missing from the file: 1 id \('b\|1'\)"):
+    with pytest.raises(InvalidPredictions, match=r"1 missing id: 'b\|1'"):
         read_predictions(b"time,x,trip\n2,2,a\n1,1,a\n", roster, loss)
 
 

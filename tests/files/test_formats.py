@@ -175,7 +175,7 @@ def test_only_regular_files_are_read(tmp_path):
 def test_refusals_show_only_the_file_name(tmp_path):
     with pytest.raises(InvalidPredictions) as caught:
         read_predictions(tmp_path / "none.csv", ROSTER, LOSS)
-    assert str(caught.value) == "'none.csv' could not be opened: No such file or directory."
+    assert str(caught.value) == "There is no file 'none.csv'."
 
 
 class Broken:

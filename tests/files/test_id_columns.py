@@ -62,7 +62,7 @@ def test_every_format_is_joined_by_the_column_that_holds_the_ids(tmp_path):
 @pytest.mark.parametrize("loss", [FUNCTION, ZERO_ONE])
 def test_ids_that_differ_are_listed(loss):
     for rows in ("img_3,c\nimg_1,a\nimg_9,b\n", "img_3,c\nimg_1,a\n"):
-        problems = refused(f"image_id,InChI\n{rows}".encode(), TEXT, loss, "Missing .*'img_2'")
+        problems = refused(f"image_id,InChI\n{rows}".encode(), TEXT, loss, "1 missing id: img_2")
         assert problems[-1] == ("missing_id", "image_id")
     other = b"image_id,InChI\nx1,c\nx2,a\nx3,b\n"
     assert ("unknown_id", "image_id") in refused(other, TEXT, loss, "such as 'img_1'")
@@ -121,7 +121,7 @@ def test_consecutive_ids_under_another_name():
         problems = refused(matrix, COUNTED, FUNCTION, "Column 1 holds .*name it id")
         assert problems[0][0] == "unclear_column"
     broken = csv("image_id,label", [5, *SHUFFLED[1:]], values)
-    assert refused(broken, COUNTED, FUNCTION, "More than once")[0] == ("duplicate_id", "image_id")
+    assert refused(broken, COUNTED, FUNCTION, "1 duplicate id")[0] == ("duplicate_id", "image_id")
 
 
 def test_an_index_written_into_the_file():

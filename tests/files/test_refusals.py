@@ -29,14 +29,11 @@ def test_one_refusal_lists_everything():
         read_predictions(("id,prediction\n" + "\n".join(rows)).encode(), roster, LOSS)
     assert str(caught.value).split("\n") == [
         "5 problems were found:",
-        "- Unknown: 1 id ('zebra').",
-        "- More than once in the file: 1 id ('id3').",
-        (
-            "- Missing from the file: 16 ids ('id12', 'id13', 'id14', 'id15', 'id16', 'id17', "
-            "'id18', 'id19', 'id22', 'id23', ...)."
-        ),
-        "- The value of 'prediction' is missing: 1 id ('id20').",
-        "- The value of 'prediction' is not a number: 1 id ('id21').",
+        "- 1 unknown id: zebra.",
+        "- 1 duplicate id: id3.",
+        ("- 16 missing ids: id12, id13, id14, id15, id16, id17, id18, id19, id22, id23, ..."),
+        "- The value of 'prediction' is missing: 1 id (id20).",
+        "- The value of 'prediction' is not a number: 1 id (id21).",
     ]
     missing = caught.value.problems[2]
     assert isinstance(missing, Problem)

@@ -212,9 +212,9 @@ def test_refusals_list_all_errors_with_ids(team):
     assert response.status_code == 422
     alert = notice_text(response.text, "alert")
     assert alert.startswith("4 things are wrong with this file. Nothing was counted.")
-    assert "Missing from the file: 15 ids: 385, 386, 387," in alert
+    assert "15 missing ids: 385, 386, 387," in alert
     assert "394 and 5 more" in alert
-    assert "More than once in the file: 1 id: 3" in alert
+    assert "1 duplicate id: 3" in alert
     assert "<code>&lt;i&gt;x&lt;/i&gt;</code>" in response.text
     assert "<i>x" not in response.text
     assert team.used() == 0

@@ -264,7 +264,8 @@ class BaseClient:
         pause = backoff.next_pause() if safe and isinstance(error, httpx.TransportError) else None
         if pause is not None:
             return RetryAfter(pause)
-        reason = str(error).strip().rstrip(".") or type(error).__name__
+        message = re.sub(r"^\[Errno -?\d+\] ", "", str(error).strip())
+        reason = message.rstrip(".") or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
             reason = f"no response within {self.timeout:g} seconds"
         retry_advice = "" if request.idempotent else " The request may have been carried out."

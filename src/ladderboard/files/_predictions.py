@@ -47,7 +47,7 @@ VALUE_RULES = {
     "not_finite": "is infinite",
     "not_a_number": "is not a number",
     "not_text": "is not text, which is needed",
-    "unknown_class": "is none of the declared classes",
+    "unknown_class": "must be one of the classes",
 }
 
 
@@ -207,7 +207,7 @@ def _join_columns(
             rule = f"The value of {format_names([name])} {VALUE_RULES[code]}"
             if code == "unknown_class" and expected.classes is not None:
                 unknown = format_unknown_classes(parsed.values[bad_rows], expected.classes)
-                rule += f" ({format_names(expected.classes)}); there is {unknown}"
+                rule += f" {format_names(expected.classes)}; got {unknown}"
             problems.add_rows(code, rule, bad_rows, rows, column=name)
     is_matrix = expected.form != "one" and not (
         len(columns) == 1 and (expected.single or expected.width is None)

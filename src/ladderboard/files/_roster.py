@@ -391,13 +391,13 @@ def _add_id_problems(
         shown_ids = [str(value) for value in shown]
         problems.add("unknown_id", message, column=column, count=len(unknown), ids=shown_ids)
     else:
-        rule = "Unknown"
-        problems.add_rows("unknown_id", rule, unknown, FileRows(ids), column=column)
+        problems.add_rows("unknown_id", "unknown", unknown, FileRows(ids), column=column)
     repeated = np.bincount(matched_rows[known], minlength=roster.n) > 1
-    rule = "More than once in the file"
-    problems.add_rows("duplicate_id", rule, roster.sort_by_id(repeated), roster, column=column)
-    rule = "Missing from the file"
-    problems.add_rows("missing_id", rule, roster.sort_by_id(~seen), roster, column=column)
+    for code, rule, bad in (
+        ("duplicate_id", "duplicate", repeated),
+        ("missing_id", "missing", ~seen),
+    ):
+        problems.add_rows(code, rule, roster.sort_by_id(bad), roster, column=column)
 
 
 class SmallIntegerJoin:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zlib
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ErrorClass = type[InvalidInput]
 
 SHOWN = 10
+_PLAIN_CHARS = 60
 # A file of ten thousand columns may have a problem in each one.
 _MAX_PROBLEMS = 100
 _MAX_MESSAGES = 20
@@ -75,17 +77,23 @@ class Problems:
         column: str | None = None,
         count: int | None = None,
     ) -> None:
-        """Record the rows that break a rule, if any: ``bad`` is a mask, or row numbers."""
+        """Record the rows that break a rule, if any: ``bad`` is a mask, or row numbers.
+
+        ``rule`` is a sentence about a row, or one word for its name: "unknown".
+        """
         positions = np.flatnonzero(bad) if bad.dtype == np.bool_ else bad
         if not len(positions):
             return
         count = count or len(positions)
         names = rows.names_of(positions[:SHOWN])
-        shown = ", ".join(
-            name if rows.noun == "row" else _settings.safe_repr(name) for name in names
+        shown = ", ".join(name if rows.noun == "row" else _plain_name(name) for name in names)
+        more = count > SHOWN
+        shown += ", ..." if more else ""
+        message = (
+            f"{format_count(count, f'{rule} {rows.noun}')}: {shown}{'' if more else '.'}"
+            if rule.islower() and rule.isalpha()
+            else f"{rule}: {format_count(count, rows.noun)} ({shown})."
         )
-        ellipsis = ", ..." if count > SHOWN else ""
-        message = f"{rule}: {format_count(count, rows.noun)} ({shown}{ellipsis})."
         self.add(code, message, column=column, count=count, ids=[str(name) for name in names])
 
     def refuse_if_any(self) -> None:
@@ -130,6 +138,16 @@ def format_names(names: Iterable[Any]) -> str:
     all_names = list(names)
     ellipsis = ", ..." if len(all_names) > SHOWN else ""
     return ", ".join(map(_settings.safe_repr, all_names[:SHOWN])) + ellipsis
+
+
+def _plain_name(name: Any) -> str:
+    """Return an id for a list in a sentence, quoted only if it would be misread.
+
+    >>> _plain_name("img_7"), _plain_name("a, b"), _plain_name(3)
+    ('img_7', "'a, b'", '3')
+    """
+    plain = isinstance(name, str) and re.fullmatch(r"\w[\w/:+-]*(\.[\w/:+-]+)*", name)
+    return name if plain and len(name) <= _PLAIN_CHARS else _settings.safe_repr(name)
 
 
 def _shorten(text: str) -> str:
@@ -351,12 +369,11 @@ def _read_path(path: Any, limits: Limits, error_class: ErrorClass) -> bytes:
     except error_class:
         raise
     except (OSError, ValueError) as error:
+        name = format_names([_base_name(path)])
+        if isinstance(error, FileNotFoundError):
+            refuse(error_class, "not_a_file", f"There is no file {name}.")
         reason = getattr(error, "strerror", None) or "its name cannot be used"
-        refuse(
-            error_class,
-            "not_a_file",
-            f"{format_names([_base_name(path)])} could not be opened: {reason}.",
-        )
+        refuse(error_class, "not_a_file", f"{name} could not be opened: {reason}.")
 
 
 def _base_name(path: Any) -> str:

@@ -147,7 +147,7 @@ def test_a_limited_run_is_refused_by_the_guard(sums, tmp_path):
     assert (len(limited), limited.dataset_size) == (5, 12)
     settings = {"loss": "score", "questions": 5, "mechanism": "exact"}
     guard = lb.Holdout.create(tmp_path / "guard.db", ids=complete.ids, **settings)
-    with pytest.raises(InvalidPredictions, match="Missing from the file: 7 ids"):
+    with pytest.raises(InvalidPredictions, match="7 missing ids"):
         limited.ask(guard)
     assert complete.ask(guard).released == 1 - complete.mean
 

@@ -195,7 +195,7 @@ def test_refusals_are_listed_and_free(run_in_process, served):
 
     messages, unknown_tool = run_in_process(agent, served.url)
     assert messages[0].startswith("The holdout has 200 rows; the predictions have 3.")
-    assert "- Unknown: 1 id (999)." in messages[1].splitlines()
+    assert "- 1 unknown id: 999." in messages[1].splitlines()
     assert "problems were found:" in messages[1]
     assert "is missing: 200 rows" in messages[2]
     assert messages[3].startswith("Give predictions.")

@@ -274,9 +274,9 @@ def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemIte
     """Return the first errors in a file, and how many more there are.
 
     >>> error = {"code": "missing_id", "count": 12, "ids": ["a", "b"], "column": None}
-    >>> error["message"] = "Missing from the file: 12 ids ('a', 'b', ...)."
+    >>> error["message"] = "12 missing ids: a, b, ..."
     >>> problem_items([error])[0][0][:3]
-    ('Missing from the file: 12 ids', ('a', 'b'), 10)
+    ('12 missing ids', ('a', 'b'), 10)
     """
     return tuple(map(_problem_item, errors[:_MAX_ITEMS])), max(len(errors) - _MAX_ITEMS, 0)
 
@@ -284,8 +284,10 @@ def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemIte
 def _problem_item(error: Mapping[str, Any]) -> ProblemItem:
     message, count, ids = error["message"], error["count"], tuple(error["ids"])
     tip = _TIPS.get(error["code"])
-    # The message ends with the ids in brackets; the page lists them separately.
-    match = re.match(rf"(.*?: (?:{count}|{count:,}) \w+) \(", message, re.DOTALL) if ids else None
+    # The message ends with the ids, in brackets or after a colon; the page lists them separately.
+    number = rf"(?:{count}|{count:,})"
+    pattern = rf"(.*?: {number} \w+)(?= \()|({number} \w+ \w+)(?=: )"
+    match = re.match(pattern, message, re.DOTALL) if ids else None
     if match is None:
         return ProblemItem(message, (), 0, tip)
-    return ProblemItem(match[1], ids, max(count - len(ids), 0), tip)
+    return ProblemItem(match[0], ids, max(count - len(ids), 0), tip)
