@@ -53,7 +53,7 @@ def test_an_equal_candidate_passes_the_planned_margin_as_often_as_planned(form):
 
 def test_a_margin_that_equal_candidates_would_not_pass_is_noted():
     plan = gate_plan(300, 50)
-    assert "is the same as" in plan.judge_margin(0)
+    assert '"not worse" means "better"' in plan.judge_margin(0)
     assert "small for this set" in plan.judge_margin(0.02)
     assert plan.judge_margin(0.07) == ""
 

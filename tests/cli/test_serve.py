@@ -55,7 +55,7 @@ def test_without_boards_serve_says_how_to_create_one(serve):
 
 def test_the_next_steps_name_the_board_and_the_database(serve, run_cli, folder):
     output = serve("folder", "--database", "my boards.db", "--key-file", "my.key").out
-    steps = output.partition("Next, in another terminal:\n\n")[2]
+    steps = output.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
     assert "  export LADDERBOARD_DATABASE='my boards.db'\n" in steps
     assert "team add first 'Team 1' --key-file my.key)" in steps
     assert "  -f folder/sample_submission.csv\n" in steps
@@ -220,7 +220,7 @@ def test_printed_urls_include_the_base_path(serve, folder):
     output = serve(folder, *arguments).out
     assert "Ladderboard is at https://example.org/ladder; Ctrl-C stops it." in output
     assert "First: https://example.org/ladder/boards/first (open" in output
-    assert "sign in at https://example.org/ladder/login\n" in output
+    assert "Sign in as the organiser at https://example.org/ladder/login with" in output
     assert " submit https://example.org/ladder/boards/first \\\n" in output
     assert "127.0.0.1" not in output
     report = serve(folder, *arguments, "--json").json

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-_LAST = " leaderboard http://"
+_TOKEN_LINE = re.compile(r"^  (lb_organiser_|\S+ board token)")
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the steps use curl")
 
 
 @contextmanager
 def run_server(command, folder, **variables):
-    """Start a server; return its process and its output up to the last of the next steps."""
+    """Start a server; return its process and its output up to the organiser's token."""
     environment = {**os.environ, **variables}
     environment.pop("LADDERBOARD_DATABASE", None)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -29,7 +29,7 @@ def run_server(command, folder, **variables):
         try:
             for line in process.stdout:
                 output.append(line)
-                if _LAST in line:
+                if _TOKEN_LINE.search(line):
                     break
             assert output, process.stderr.read()
             yield process, "".join(output)
@@ -46,7 +46,7 @@ def stop_server(process):
 
 def run_pasted_commands(output, home, **variables):
     """Paste the next steps into a shell that stops at the first that fails."""
-    steps = output.partition("Next, in another terminal:\n\n")[2]
+    steps = output.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LADDER")}
     result = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", steps],
@@ -98,7 +98,7 @@ def test_the_next_steps_work_as_printed_and_data_survive_a_restart(tmp_path):
     assert (events[0], events[-1], {*events}) == ("start", "stop", {"start", "request", "stop"})
     with run_server(command, tmp_path, **path) as (process, output):
         assert "lb_organiser_" not in output
-        (token_command,) = re.findall(r"^Another token: (.*)$", output, re.MULTILINE)
+        (token_command,) = re.findall(r"^  (\S+ board token.*)$", output, re.MULTILINE)
         result = subprocess.run(
             token_command.split(),
             cwd=tmp_path,

@@ -34,7 +34,7 @@ def test_requests_are_not_logged_over_the_token(tmp_path):
     with subprocess.Popen(command, cwd=tmp_path, env=environment, **pipes) as process:
         os.close(slave)
         try:
-            output = read_until(master, b"Another one:")
+            output = read_until(master, b"lb_organiser_")
             url = re.search(rb"Ladderboard is at (http://[\d.:]+)", output)[1].decode()
             statuses = [httpx.get(url + path).status_code for path in ("/", "/healthz", "/nothing")]
             assert statuses == [200, 200, 404]
@@ -62,7 +62,10 @@ def test_an_error_is_one_readable_line():
     log.write("start", address="http://127.0.0.1:8000")
     log.write("request", request="a", method="GET", route="/boards", status=503, ms=1.5)
     log.write("worker", state="ended", wait=1)
+    log.write("request", request="b", method="GET", route="/boards", status=200, ms=1.5)
+    log.write("request", request="c", method="POST", route="/login", status=303, ms=9.1)
     assert "".join(terminal) == (
-        "00:00:00 UTC request: request a, method GET, route /boards, status 503, ms 1.5\n"
-        "00:00:00 UTC worker: state ended, wait 1\n"
+        "00:00:00 UTC  GET /boards: 503 in 2 ms, request a\n"
+        "00:00:00 UTC  worker: state ended, wait 1\n"
+        "00:00:00 UTC  POST /login: 303 in 9 ms\n"
     )

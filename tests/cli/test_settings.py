@@ -177,13 +177,13 @@ def test_board_and_team_use_the_same_settings(served, run_cli, folder, config, m
 
 def test_printed_commands_use_the_same_database(served, run_cli, folder, config):
     result, _ = served(folder, "--config", config)
-    steps = result.out.partition("Next, in another terminal:\n\n")[2]
+    steps = result.out.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
     assert "  export LADDERBOARD_CONFIG=etc/ladderboard.toml\n" in steps
     assert "LADDERBOARD_DATABASE" not in steps
     assert "--key-file" not in steps
-    assert "Another one: LADDERBOARD_CONFIG=etc/ladderboard.toml " in result.out
+    assert "another one: LADDERBOARD_CONFIG=etc/ladderboard.toml " in result.out
     result, _ = served(folder, "--config", config, "--database", "o.db", "--key-file", "o.key")
-    steps = result.out.partition("Next, in another terminal:\n\n")[2]
+    steps = result.out.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
     assert "  export LADDERBOARD_DATABASE=o.db\n" in steps
     assert "--key-file o.key)" in steps
     assert "board token --database o.db --key-file o.key\n" in result.out

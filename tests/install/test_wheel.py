@@ -123,7 +123,7 @@ def test_the_printed_commands_make_serve_and_enter_the_example(installed, make, 
     assert output.endswith("\n  ladderboard serve demo\n")
     with serving(installed, tmp_path, "demo") as (url, output):
         make.check_no_path_of_the_clone(output.replace("public/example_submission.py", ""))
-        steps = output.partition("Next, in another terminal:\n\n")[2]
+        steps = output.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", steps],
             cwd="/",

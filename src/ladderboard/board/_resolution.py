@@ -78,12 +78,13 @@ def describe_board_resolution(
 
 def describe_sizes(rules: Rules, sizes: tuple[int, ...] = (1_000, 5_000, 20_000)) -> str:
     """Return the smallest gains that boards with these rules show, by their public rows."""
-    display, gains = rules.display, []
+    display, gains = rules.display, list[str]()
     for n in sizes:
         result = board_resolution(rules, rules.mechanism_for(n), n, None)
-        gains.append(f"{display.gain_text(result.usual_gain, result.released)} with {n:,}")
+        rows = f"{n:,}" if gains else f"{n:,} public rows"
+        gains.append(f"{display.gain_text(result.usual_gain, result.released)} with {rows}")
     return (
         f"The smallest gain that shows near {display.name} "
-        f"{display.metric_value(TYPICAL_LOSS):.3g}, after a team's third record, by public rows: "
+        f"{display.metric_value(TYPICAL_LOSS):.3g}, after a team's third record: "
         f"{format_list(gains)}."
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_count, round_up
+from ladderboard._formatting import format_count, format_decimals, round_up
 from ladderboard.bounds._certificate import read_beta, read_count
 from ladderboard.bounds._paired import (
     LookPrices,
@@ -66,18 +66,17 @@ class GatePlan:
         first, last = self.rows[0], self.rows[-1]
         lines = [
             (
-                f"With {format_count(self.n, 'example')}, {format_count(self.looks, 'look')} and "
-                f"beta {self.beta:g}, for candidates that differ from the incumbent on "
-                f"{self.differ:.2g} of the examples:"
+                f"With {format_count(self.n, 'example')} and {format_count(self.looks, 'look')}, "
+                "for a candidate that differs from the incumbent on "
+                f"{format_decimals(100 * self.differ, 1)}% of the examples:"
             ),
             *(f"  look {row.look}: {self._describe_row(row)}" for row in self.rows),
-            'if every earlier look said "cannot tell". Other verdicts make later looks cost more.',
+            'if earlier looks said "cannot tell"; other verdicts make later gains harder to prove.',
         ]
         later = f", and {round_up(last.margin, 2)} at look {last.look}" if self.looks > 1 else ""
         lines.append(
-            f"A candidate that is exactly as good is proven not worse, with probability "
-            f"{self.power:g}, if the margin is at least {round_up(first.margin, 2)} at look 1"
-            f"{later}."
+            f"An equal candidate is proven not worse with probability {self.power:g} if the margin "
+            f"is at least {round_up(first.margin, 2)} at look 1{later}."
         )
         if self.n < first.least_differing:
             lines.append(
@@ -89,11 +88,6 @@ class GatePlan:
                 f"This set is too small: with about {round(self.n * self.differ)} examples that "
                 f'differ, "better" is out of reach. It needs {first.least_differing} wins without '
                 f"a loss at the first look, and {last.least_differing} at the last."
-            )
-        else:
-            lines.append(
-                f'"Better" needs at least {first.least_differing} examples that differ at the '
-                f"first look, and {last.least_differing} at the last."
             )
         if self.wanted is not None:
             parts = [
@@ -108,8 +102,8 @@ class GatePlan:
         wanted = round_up(self.rows[0].margin, 2)
         if not margin:
             return (
-                'With a margin of 0, "not worse" is the same as "better": an equal candidate does '
-                f"not pass. With {wanted} it passes with probability {self.power:g} at first."
+                'The margin is 0, so "not worse" means "better", and an equal candidate does not '
+                f"pass. --margin {wanted} lets it pass."
             )
         if margin < self.rows[0].margin:
             return (

@@ -435,7 +435,9 @@ def table_rows(plan: Plan) -> list[tuple[str, ...]]:
 
     def format_found(found: float | None, beyond: bool) -> str:
         if errors:
-            return "-" if found is None else round_up_to(found, decimals)
+            if found is None or found >= TRIVIAL_ERROR:
+                return "none"
+            return round_up_to(found, decimals)
         if found is None:
             return "> 10^15"
         return "10^15 or more" if beyond else f"{found:,}"

@@ -138,17 +138,22 @@ def describe_resolution(
     its third, 0.099 after its eighth.
     >>> print(lines[1])
     An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.22 if scores
-    were shown exactly. These are means of games with coin flips as labels.
+    were shown exactly. Both are means of simulated attacks.
     >>> print(lines[2])
     With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third record, and an attacker
     gains 0.031.
     """
     lines = [describe_gains(result, near, gain_text)]
     if result.attacker_gain is not None:
+        gain, exact = gain_text(result.attacker_gain), gain_text(result.exact_gain)
+        comparison = (
+            ". It is the mean of simulated attacks."
+            if gain == exact
+            else f"; {exact} if scores were shown exactly. Both are means of simulated attacks."
+        )
         lines.append(
-            f"An attacker{_format_accounts(result)} could make a model look "
-            f"{gain_text(result.attacker_gain)} better than it is; {gain_text(result.exact_gain)} "
-            "if scores were shown exactly. These are means of games with coin flips as labels."
+            f"An attacker{_format_accounts(result)} could make a model look {gain} better than it "
+            f"is{comparison}"
         )
     if with_more_rows is not None:
         more = with_more_rows
@@ -174,10 +179,8 @@ def describe_gains(result: Resolution, near: str, gain_text: GainText) -> str:
     if first == third == eighth:
         return f"{sentence}."
     whose, its = ("a team's", "its") if result.teams > 1 else ("the", "the")
-    return (
-        f"{sentence} after {whose} first record, {third} after {its} third, "
-        f"{eighth} after {its} eighth."
-    )
+    later = "" if third == eighth else f", {eighth} after {its} eighth"
+    return f"{sentence} after {whose} first record, {third} after {its} third{later}."
 
 
 def _format_accounts(result: Resolution) -> str:

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from ladderboard._version import __version__
+from ladderboard.errors import InvalidSetting
 
 _BRACES = re.compile(r"\{(.*)\}(\.\.\.)?")
 _TYPE = re.compile(r" <[^>]*>")
@@ -19,6 +20,16 @@ class PlainCommand(TyperCommand):
 
     Versions of Typer differ in what else they show, so the rest is removed from their output.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; say where a token belongs instead."""
+        given = any(word.partition("=")[0] == "--token" for word in args)
+        if given and any("--insecure" in param.opts for param in self.params):
+            raise InvalidSetting(
+                "A token on the command line can be seen by other users of this machine. Save it "
+                "with ladderboard login, or set LADDERBOARD_TOKEN."
+            )
+        return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line, without braces, which would read as a choice."""

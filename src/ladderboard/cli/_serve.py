@@ -194,10 +194,11 @@ def _echo_welcome(
     slugs = dict.fromkeys([*folders, *boards.list_open_first(_MAX_BOARDS_SHOWN)])
     listed = [boards.open(slug) for slug in slugs]
     others = len(boards.list()) - len(listed)
-    echo(*format_welcome(url, listed, others, token, organiser_token_command(access)))
+    echo(*format_welcome(url, listed, others))
     board = next((board for board in listed if board.row().status == "open"), None)
     if board is not None:
         echo(*format_next_steps(url, board, folders.get(board.slug), access))
+    echo(*format_sign_in(url, token, organiser_token_command(access)))
 
 
 class DatabaseAccess(NamedTuple):
@@ -208,14 +209,8 @@ class DatabaseAccess(NamedTuple):
     config: Path | None
 
 
-def format_welcome(
-    url: str, boards: "list[Board]", others: int, token: str | None, another: str
-) -> list[str]:
-    """Return lines with the addresses of boards and how the organiser signs in.
-
-    ``token`` is the first organiser's token of a new database; ``another`` is the command that
-    prints another one.
-    """
+def format_welcome(url: str, boards: "list[Board]", others: int) -> list[str]:
+    """Return lines with the addresses of boards."""
     lines = [f"Ladderboard is at {url}; Ctrl-C stops it."]
     lines += [_board_line(url, board.as_seen_by(organiser()).summary()) for board in boards]
     lines += [f"  and {others} more: {program_command()} board list"] if others else []
@@ -224,17 +219,25 @@ def format_welcome(
             "There are no boards yet. Create one, also while this runs, with:",
             f"  {program_command()} board create DIR",
         ]
-    if token is not None:
-        lines += [
-            "",
-            f"You are the organiser: sign in at {url}/login",
-            "with this token, which is not shown again:",
-            f"  {token}",
-            f"Another one: {another}",
-        ]
-    else:
-        lines += ["", f"The organiser signs in at {url}/login", f"Another token: {another}"]
-    return lines
+    return [*lines, ""]
+
+
+def format_sign_in(url: str, token: str | None, another: str) -> list[str]:
+    """Return lines that say how the organiser signs in, the token last.
+
+    ``token`` is the first organiser's token of a new database; ``another`` is the command that
+    prints another one.
+    """
+    where = f"Sign in as the organiser at {url}/login"
+    if token is None:
+        return [f"{where}, with a token from:", f"  {another}", ""]
+    return [
+        f"{where} with the token below.",
+        f"It is not shown again; another one: {another}",
+        "",
+        f"  {token}",
+        "",
+    ]
 
 
 def organiser_token_command(access: DatabaseAccess) -> str:
@@ -301,7 +304,7 @@ def format_next_steps(
         f"  -f {predictions}",
         f"{program_command()} leaderboard {url}/boards/{board.slug}{insecure}",
     ]
-    return ["", f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
+    return [f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
 
 
 def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:

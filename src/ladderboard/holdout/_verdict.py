@@ -99,6 +99,8 @@ class Verdict:
     def _describe_evidence(self) -> list[str]:
         if self.differing is None:
             return []
+        if not self.differing:
+            return ["The two predict the same on every example."]
         differ = f"The two differ on {format_count(self.differing, 'example')}."
         if self.needed is not None:
             return [differ, f'"Better" needed {self.needed} more wins than losses.']

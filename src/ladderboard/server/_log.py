@@ -83,16 +83,35 @@ class ServerLog:
 
 
 def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> str:
-    r"""Return a line for a terminal, empty for normal events: a new token stays in sight.
+    r"""Return a line for a person; empty for the start, the end and pages that were only read.
 
     >>> now = datetime(2026, 11, 16, 14, 5, tzinfo=UTC)
-    >>> _format_for_terminal(now, "worker", {"state": "ended"})
-    '14:05:00 UTC worker: state ended\n'
+    >>> _format_for_terminal(now, "worker", {"state": "ended", "wait": 1})
+    '14:05:00 UTC  worker: state ended, wait 1\n'
+    >>> post = {"method": "POST", "route": "/boards/{board}/submit", "status": 200, "ms": 41.2}
+    >>> _format_for_terminal(now, "request", post)
+    '14:05:00 UTC  POST /boards/{board}/submit: 200 in 41 ms\n'
     """
-    if event in {"start", "stop"} or (event == "request" and fields.get("status", 500) < 500):
+    if event == "request":
+        text = _format_request(fields)
+    elif event in {"start", "stop"}:
+        text = ""
+    else:
+        # A sentence, if there is one, comes without its name.
+        parts = [
+            str(value) if name == "said" else f"{name} {value}" for name, value in fields.items()
+        ]
+        text = f"{event}: {', '.join(parts)}"
+    return f"{now:%H:%M:%S} UTC  {text}\n" if text else ""
+
+
+def _format_request(fields: dict[str, Any]) -> str:
+    """Return a request that changed something or failed; others would push a token out of sight."""
+    status, method = fields.get("status", 500), fields.get("method")
+    if status < 500 and method in {"GET", "HEAD"}:
         return ""
-    text = ", ".join(f"{name} {value}" for name, value in fields.items())
-    return f"{now:%H:%M:%S} UTC {event}: {text}\n"
+    failed = f", request {fields.get('request')}" if status >= 500 else ""
+    return f"{method} {fields.get('route')}: {status} in {fields.get('ms', 0):.0f} ms{failed}"
 
 
 def traceback_lines(error: BaseException) -> list[str]:

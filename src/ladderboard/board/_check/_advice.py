@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CHANGES_PER_LADDER = 3  # typical changes of each of several ladders
 _TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
+_USEFUL_ERROR = 0.1  # wider intervals help nobody to plan a board
 _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
@@ -88,16 +89,18 @@ class BoardPromise:
         """What shows, what an attacker could gain, and the promise, in words."""
         return [
             *describe_board_resolution(self.rules, self.mechanism, self.effective_n, self.baseline),
-            self._promise_sentence,
+            *([self._promise_sentence] if self._is_useful else []),
         ]
 
     @property
+    def _is_useful(self) -> bool:
+        """Whether the promise helps an organiser; that of the default is often too wide to."""
+        return not self.is_default or (
+            not self.is_trivial and _error_or_trivial(self.likely) < _USEFUL_ERROR
+        )
+
+    @property
     def _promise_sentence(self) -> str:
-        if self.is_default and self.is_trivial:
-            return (
-                "Nothing useful can be promised beforehand about every possible attack on so few "
-                "rows. The certificates on the board's page depend on what it shows, and say more."
-            )
         if self.is_impossible:
             return f"Nothing can be promised. {self.likely.assumptions[0]}"
         if self.likely.vacuous:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import printable
+from ladderboard._formatting import format_count, printable
 from ladderboard.board._check._advice import compute_promise, find_mechanism_problems, find_warnings
 from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._folder import BoardFolder, read_folder
@@ -247,7 +247,8 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
     ignored = len(folder.table) - public - private
-    rows = f"{public:,} public rows, {private:,} private, {ignored:,} ignored"
+    rows = format_count(public, "public row")
+    rows += f", {private:,} private" * bool(private) + f", {ignored:,} ignored" * bool(ignored)
     if folder.table.group is not None:
         rows += f"; the public ones are {promise.n:,} groups"
     if promise.effective_n != promise.n:
@@ -256,9 +257,10 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
     for_baselines = (
         f", {rules.scored_baseline_count} for baselines" if rules.scored_baseline_count else ""
     )
+    mechanism = "" if promise.is_default else f"; the mechanism is {promise.mechanism.name}"
     budget = (
         f"{rules.questions:,} submissions{for_baselines}; at most {rules.teams:,} teams with "
-        f"{rules.share:,} reserved for each, {ladder}; answered by {promise.mechanism.name}."
+        f"{rules.share:,} reserved for each, {ladder}{mechanism}."
     )
     return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]
 

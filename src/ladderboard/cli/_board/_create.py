@@ -224,6 +224,9 @@ def check(folder: Folder, *, as_json: AsJson = False) -> None:
         echo_json(report.describe())
     else:
         echo(*report.lines)
+        if report.ok:
+            quoted = printable(shlex.quote(str(folder)))
+            echo("Next:", f"  {program_command()} serve {quoted}")
     if not report.ok:
         raise typer.Exit(1)
 

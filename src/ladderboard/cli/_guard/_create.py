@@ -36,24 +36,8 @@ if TYPE_CHECKING:
     from ladderboard.files import HoldoutTable
     from ladderboard.holdout import Holdout
 
-_PUBLIC_WITH_LABELS = (
-    "the number of examples, the loss with its classes or range, the mechanism, the budget, "
-    "whether labels are numbers or text, and every release with its time"
-)
-
-_PUBLIC_WITH_SCORES = (
-    "the ids and the number of examples, the loss, the mechanism, the budget, and every release "
-    "with its time"
-)
-
-
 _TYPICAL_LOSS = 0.1  # at which the gains of mechanisms with constant steps are stated
 _USEFUL_ERROR = 0.1
-_NOTHING_IN_ADVANCE = (
-    "Before the first question nothing is guaranteed that you could use: the worst case counts "
-    "every question as a new best. Replies and guard status have the certificate for what was "
-    "asked."
-)
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
@@ -321,7 +305,7 @@ def _describe_growing(guard: "Holdout") -> str:
             else format_risk_gain(gain, TYPICAL_LOSS, metric) or "0"
         ),
     )
-    return " ".join(["Answered by a growing ladder.", *sentences])
+    return " ".join(sentences)
 
 
 def _describe_guard(
@@ -341,7 +325,7 @@ def _describe_guard(
     gain = guard.status().smallest_visible_gain()
     gain_text = format_risk_gain(gain, _TYPICAL_LOSS, shown) if gain else None
     growing = bool(guard.meter.mechanism.rung_growth(1))
-    answered = f"Answered by: {describe_settings('mechanism', opening['mechanism'])}." + (
+    answered = f"Mechanism: {describe_settings('mechanism', opening['mechanism'])}." + (
         f" {format_undetected_gains(gain_text)}" if gain_text is not None else ""
     )
     scored = guard.takes == "scores"
@@ -349,33 +333,32 @@ def _describe_guard(
     counted = f"{rules['rows']:,} {noun} in {n:,} groups" if grouped else f"{n:,} {noun}"
     if rules["weighted"]:
         counted += f", by their weights worth {rules['worth']:,}"
-    budget = f"{rules['questions']:,} questions on {format_count(rules['ladders'], 'ladder')}"
+    budget = format_count(rules["questions"], "question")
+    if rules["ladders"] > 1:
+        budget += f" on {rules['ladders']:,} ladders"
+    measured = (
+        f"Metric: {printable(shown['title'])}."
+        if shown is not None
+        else f"Loss: {describe_settings('loss', {**opening['loss'], 'classes': None})}."
+    )
     paragraphs = [
-        f"{file} is created: {counted}; {budget}.",
-        (f"Metric: {printable(shown['title'])}. " if shown is not None else "")
-        + f"Loss: {describe_settings('loss', opening['loss'])}.",
-        _describe_growing(guard) if growing else answered,
-        _NOTHING_IN_ADVANCE
-        if growing and not _is_useful(bound)
-        else f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}",
-        *(
-            [_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS]
-            if bound.vacuous
-            else []
-        ),
-        f"Public: {_PUBLIC_WITH_SCORES if scored else _PUBLIC_WITH_LABELS}.",
-        f"Secret: {'' if scored else 'labels, '}risks and the noise key. "
-        + (
-            f"They are encrypted with {key_file}. Without the key file the data cannot be "
-            "recovered; store a copy elsewhere."
-            if key_file is not None
-            else f"Every user who can read {file} can read them; --key-file would encrypt them."
-        ),
+        f"{file} is created: {counted}, {budget}.",
+        f"{measured} {_describe_growing(guard) if growing else answered}",
     ]
+    if not growing or _is_useful(bound):
+        paragraphs.append(f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}")
+        if bound.vacuous:
+            paragraphs.append(_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS)
+    paragraphs.append(
+        f"Encrypted with {key_file}; without it nothing can be recovered. Store a copy elsewhere."
+        if key_file is not None
+        else f"Every user who can read {file} can read the "
+        f"{'noise key' if scored else 'labels'}; --key-file would encrypt them."
+    )
     if not grouped:
         paragraphs.append(
-            "Are the rows independent of each other? If several come from one patient, user or "
-            "document, the certificate does not hold: create it again with a column group in "
+            "Rows of one patient, user or document are not independent: if there are any, create "
+            "it again with a column group in "
             + ("--labels TABLE and --loss score." if scored else "the labels.")
         )
     paragraphs.append(f"Keep {file}.mark beside the file: it detects an outdated copy.")

@@ -310,6 +310,7 @@ def parse_classes(text: str, kind: str) -> Any:
 
 def describe_classes(guard: "OpenFile", *, declared: bool) -> list[str]:
     """Return a note on where the classes come from, or what it means to declare none."""
+    from ladderboard.cli._guard._wording import format_values  # noqa: PLC0415 - keeps ask fast
     from ladderboard.holdout import UNDECLARED_CLASSES  # noqa: PLC0415 - same
 
     loss = guard.loss
@@ -317,8 +318,8 @@ def describe_classes(guard: "OpenFile", *, declared: bool) -> list[str]:
         if declared:
             return []
         text = (
-            "The classes were taken from the labels, and are public; any other prediction is "
-            "refused. If there are more, create the file again with --classes A,B,C."
+            f"Classes, taken from the labels: {format_values(loss.allowed)}. They are public; any "
+            "other prediction is refused. If there are more, create it again with --classes A,B,C."
         )
     elif loss.accepts_any:
         text = f"No classes are declared. {UNDECLARED_CLASSES}"

@@ -1,6 +1,5 @@
 """``ladderboard gate``: paired verdicts about candidates, as often as the budget allows."""
 
-import math
 from contextlib import closing
 from enum import StrEnum
 from pathlib import PurePath
@@ -312,7 +311,6 @@ def _summarise_verdict(verdict: "Verdict") -> list[tuple[str, str]]:
         ("margin of not worse", f"{verdict.margin:g}"),
         ("look", f"{verdict.look:,}"),
         ("looks left", f"{verdict.remaining:,}"),
-        ("price of the look", f"{verdict.nats:.1f} nats"),
         ("all verdicts are right with probability", format_confidence(verdict.beta)),
     ]
     if verdict.differing is not None:
@@ -360,7 +358,7 @@ def status(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the public state: looks, incumbent, the last verdicts, and the price of the next look.
+    """Show the public state: looks, incumbent and the last verdicts.
 
     The whole chain of the ledger is checked.
     """
@@ -383,17 +381,12 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         f"Incumbent: {incumbent}",
         f"Verdicts: {', '.join(counts)}",
     ]
-    if current.next_nats is not None:
-        price = current.next_nats
-        level = current.beta * math.exp(-price) / (2 if current.worse else 1)
-        lines.append(f"Price of the next look: {price:.1f} nats; a verdict needs p <= {level:.1g}")
     for record in current.history[-_SHOWN_LOOKS:]:
         differ = "" if record.differing is None else f", {record.differing:,} differ"
         needed = "" if record.needed is None else f", {record.needed} net wins needed"
         lines.append(
             f"  look {record.look:>4,}: {record.outcome.replace('_', ' ')} (incumbent "
-            f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed}, "
-            f"{record.nats:.1f} nats)"
+            f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed})"
         )
     if checked is not None:
         answers = format_count(checked, "answer")

@@ -67,17 +67,20 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
     used = f"{current.meter.used:,} of {budget:,} questions used, {current.meter.remaining:,} left"
     if state.charged:
         used += f"; {state.charged:,} of them charged for an old copy"
-    lines = [
-        *wrap_lines(
-            f"{file}: {describe_settings('loss', opening['loss'])} on {examples}",
-            indent="  ",
-            first="",
-        ),
-        *wrap_lines(
+    shown = opening["rules"].get("metric")
+    measured = (
+        printable(shown["title"])
+        if shown is not None
+        else describe_settings("loss", opening["loss"])
+    )
+    lines = wrap_lines(f"{file}: {measured} on {examples}", indent="  ", first="")
+    if not current.meter.mechanism.rung_growth(1):  # the default needs no settings from anyone
+        lines += wrap_lines(
             f"answered by {describe_settings('mechanism', opening['mechanism'])}",
             indent="  ",
             first="",
-        ),
+        )
+    lines += [
         "",
         draw_meter(current.meter.used, budget, min(width, 60), plain=plain),
         *wrap_lines(used),
@@ -88,7 +91,7 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         lines += wrap_lines(f"{in_use:,} of {declared:,} ladders in use")
     if state.closed:
         lines += wrap_lines("It is closed and answers no more questions.")
-    gain, shown = current.smallest_visible_gain(), opening["rules"].get("metric")
+    gain = current.smallest_visible_gain()
     lines += ["", *wrap_lines(_describe_best(current))]
     gain_text = format_risk_gain(gain, current.released, shown) if gain else None
     if gain_text is not None:

@@ -8,7 +8,7 @@ from ladderboard.cli._output import wrap_lines
 from ladderboard.losses import display_risk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ladderboard.bounds import Certificate
 
@@ -66,7 +66,12 @@ def _first_assumption(bound: "Certificate") -> str:
 
 
 def describe_assumptions(bound: "Certificate") -> list[str]:
-    """Return the assumptions of a certificate as a bulleted list."""
+    """Return what a certificate assumes: in a sentence, or as a list if it is not proven here."""
+    if bound.theorem not in {NO_THEOREM, AS_PRINTED}:
+        return wrap_lines(
+            "It assumes that rows are independent, and that models see the labels only through "
+            "these answers; --json has all assumptions."
+        )
     assumptions = bound.assumptions if bound.theorem != NO_THEOREM else bound.assumptions[1:]
     if not assumptions:
         return []
@@ -89,8 +94,17 @@ def describe_settings(kind: str, settings: "Mapping[str, Any]") -> str:
     return printable(settings[kind]) + (f" ({'; '.join(parts)})" if parts else "")
 
 
+def format_values(values: "Sequence[Any]") -> str:
+    """Return the first ten values as text, and how many there are.
+
+    >>> format_values(["cat", 1.0])
+    'cat, 1'
+    """
+    first = ", ".join(map(_format_value, values[:10]))
+    return f"{first}, ... ({len(values)} in all)" if len(values) > 10 else first
+
+
 def _format_value(value: Any) -> str:
     if isinstance(value, list):
-        first = ", ".join(map(_format_value, value[:10]))
-        return f"{first}, ... ({len(value)} in all)" if len(value) > 10 else first
+        return format_values(value)
     return f"{value:g}" if isinstance(value, float) else printable(value)
