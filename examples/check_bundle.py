@@ -7,8 +7,9 @@ docs/reference/ledger.md and docs/reference/tape.md, and it takes nothing but Py
 library. It follows the chain, opens the commitments to the labels, the key, every submission and
 every secret side, and draws all noise again. Of a growing ladder it checks that every value lies on
 the grid that the entries before it decide, of a gate that every verdict follows from its evidence,
-and of records whether they are proven better than the one before, for zero-one loss without groups
-and weights. It does not recompute releases, risks, standings and finals; `ladderboard verify` does.
+and of records whether they are proven better than the one before, for zero-one, absolute, squared
+and two-class Brier loss without groups and weights. It does not recompute releases, risks,
+standings and finals; `ladderboard verify` does.
 """
 
 from __future__ import annotations
@@ -418,11 +419,12 @@ class Records:
         self.declared = rules.get("ladders", 1)
         self.asked, self.charged, self.drift = 0, 0, 0.0
         self.rounds: list[float] = []  # the price of every round that had a change, with its values
-        self.wrong: dict[int, list[bool] | None] = {}  # the errors of the last record, by ladder
-        classes = opening["loss"].get("classes")
-        self.binary = classes is not None and len(classes) == 2
-        plain = opening["loss"]["loss"] == "zero_one" and rules["zero_one"]
-        self.testable = plain and not rules["weighted"]
+        self.losses: dict[int, list[float] | None] = {}  # those of the last record, by ladder
+        self.loss = opening["loss"]
+        two = len(self.loss.get("classes") or ()) == 2
+        self.binary = two and self.loss["loss"] == "zero_one"
+        known = {"zero_one": rules["zero_one"], "absolute": True, "squared": True, "brier": two}
+        self.testable = known.get(self.loss["loss"], False) and not rules["weighted"]
         self.pending: tuple[dict[str, Any], float] | None = None
         self.tested = self.untested = 0
 
@@ -456,30 +458,43 @@ class Records:
             self.rounds.append(self.last)
             self.drift += math.log(self.asked)
 
-    def file(self, wrong: list[bool] | None) -> None:
-        """Test the last question, if it was a record, by the errors of its submission."""
+    def costs(self, labels: list[Any], predictions: list[Any]) -> list[float]:
+        """Return what each prediction costs, in [0, 1]."""
+        kind, pairs = self.loss["loss"], zip(labels, predictions, strict=True)
+        if kind == "zero_one":
+            return [float(label != predicted) for label, predicted in pairs]
+        if kind == "brier":  # of the probability of the second class
+            second = self.loss["classes"][1]
+            return [(p - (label == second)) ** 2 for label, p in pairs]
+        low, high = self.loss["range"]
+        power = 1 if kind == "absolute" else 2
+        return [(abs(y - min(max(p, low), high)) / (high - low)) ** power for y, p in pairs]
+
+    def file(self, costs: list[float] | None) -> None:
+        """Test the last question, if it was a record, by the losses of its submission."""
         if self.pending is None:
             return
         entry, nats = self.pending
         self.pending = None
-        before, self.wrong[entry["ladder"]] = self.wrong.get(entry["ladder"]), wrong
+        before, self.losses[entry["ladder"]] = self.losses.get(entry["ladder"]), costs
         if entry["proven"] is None:
             return
-        if before is None or wrong is None:
+        if before is None or costs is None:
             self.untested += 1
             return
-        pairs = Counter(zip(before, wrong, strict=True))
-        wins, losses = pairs[True, False], pairs[False, True]
+        gains = Counter(old - new for old, new in zip(before, costs, strict=True))
         found = {
-            nats + near < math.inf and self.proves(wins, losses, len(wrong), nats + near)
+            nats + near < math.inf and self.proves(gains, len(costs), nats + near)
             for near in (-1e-6, 1e-6)
         }
         need(entry["proven"] in found, "its proven does not follow from the two submissions")
         self.tested += 1
 
-    def proves(self, wins: int, losses: int, n: int, nats: float) -> bool:
+    def proves(self, gains: Counter[float], n: int, nats: float) -> bool:
+        """Return whether so many gains of each size, in [-1, 1], prove a model better."""
         price = nats - math.log(self.beta)
         if self.binary:
+            wins, losses = gains[1.0], gains[-1.0]
             return log_chance("sign", wins + losses, wins - losses, 0.5) <= -price
         shares = [0.8]
         while 2 * price < 0.81 * shares[-1] * n:
@@ -489,7 +504,7 @@ class Records:
             9 * ((len(shares) - common) or 1) / 2 if i in {1, 2} else 1 for i in range(len(shares))
         ]
         bets = [min(math.sqrt(2 * price / (share * n)), 0.9) for share in shares]
-        logs = [wins * math.log1p(bet) + losses * math.log1p(-bet) for bet in bets]
+        logs = [sum(k * math.log1p(bet * gain) for gain, k in gains.items()) for bet in bets]
         most = max(logs)
         total = sum(w * math.exp(log - most) for w, log in zip(weights, logs, strict=True))
         return most + math.log(total / sum(weights)) >= price
@@ -694,7 +709,7 @@ class Chain:
         """Test the last question with the file of its submission, if there is one."""
         if self.records is None:
             return
-        wrong = None
+        costs = None
         if self.records.testable and body is not None and self.samples:
             sample = self.samples[self.corrected]
             if sample["group"] is None and sample["weight"] is None:
@@ -702,13 +717,12 @@ class Chain:
                 submission, training = self.submitted
                 told = digest("predictions", {"predictions": written, "training": training})
                 need(told == submission, f"entry {self.number - 1}: its file was not submitted")
-                pairs = zip(array(sample["labels"]), array(written), strict=True)
-                wrong = [label != predicted for label, predicted in pairs]
+                costs = self.records.costs(array(sample["labels"]), array(written))
                 if sample["split"] is not None:
                     splits = array(sample["split"])
-                    wrong = [w for w, s in zip(wrong, splits, strict=True) if s == "public"]
+                    costs = [c for c, s in zip(costs, splits, strict=True) if s == "public"]
         try:
-            self.records.file(wrong)
+            self.records.file(costs)
         except Differs as differs:
             raise Differs(f"entry {self.number - 1}: {differs}") from None
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import ladderboard as lb
 from ladderboard.board import Boards as OpenBoards
 from ladderboard.board import (
     FolderStore,
@@ -256,9 +257,11 @@ def test_a_mark_that_depends_on_one_label_is_found(tmp_path, join, submit, monke
         {},
         {"metric": "{name: zero_one, classes: [0, 1]}"},
         {"metric": "{name: brier, classes: [0, 1]}"},
+        {"metric": "{name: mae, range: [0, 1]}"},
+        {"metric": "{name: rmse, range: [-1, 2]}"},
         {"ladder": "board", "accounts": 1},
     ],
-    ids=["bets", "sign test", "scale of the model", "one ladder"],
+    ids=["bets", "sign test", "scale of the model", "distances", "squares", "one ladder"],
 )
 def test_both_verifiers_test_records_again(tmp_path, join, submit, organiser, settings):
     boards = make_boards(tmp_path / "boards")
@@ -285,8 +288,7 @@ def test_both_verifiers_test_records_again(tmp_path, join, submit, organiser, se
         path = write_records(tmp_path / f"forged {number}", forge.records())
         with pytest.raises(BrokenLedger, match="proven does not follow from the two submissions"):
             verify_bundle(path)
-        if "brier" not in settings.get("metric", ""):  # the second verifier knows zero-one loss
-            assert "proven does not follow from the two submissions" in run_second_verifier(path)
+        assert "proven does not follow from the two submissions" in run_second_verifier(path)
     boards.storage.close()
 
 
@@ -306,3 +308,15 @@ def test_without_submissions_verifiers_say_that_marks_were_not_tested(
         in result.unchecked
     )
     boards.storage.close()
+
+
+def test_a_guard_s_bundle_says_why_marks_were_not_tested(tmp_path):
+    guard = lb.Holdout.create(tmp_path / "guard.db", labels=LABELS, questions=10)
+    assert [guard.ask(values).proven for values in FILES[:2]] == [None, True]
+    guard.close_for_good()
+    guard.reveal(tmp_path / "bundle", labels=True)
+    result = verify_bundle(tmp_path / "bundle")
+    assert (
+        "Whether 1 record was proven was not tested: it needs both submissions, and the bundle of "
+        "a guard holds none." in result.unchecked
+    )

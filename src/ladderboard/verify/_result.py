@@ -110,7 +110,8 @@ def _unchecked(summary: CheckSummary) -> list[str]:
         )
     if summary.marks_tested < summary.marks:
         untested = _count_were(summary.marks - summary.marks_tested, "record")
-        lines.append(f"Whether {untested} proven was not tested: it needs both submissions.")
+        where = "" if summary.board else ", and the bundle of a guard holds none"
+        lines.append(f"Whether {untested} proven was not tested: it needs both submissions{where}.")
     return [*lines, *_describe_board_gaps(summary)] if summary.board else lines
 
 
