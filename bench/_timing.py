@@ -6,6 +6,7 @@ For tasks that wait for a disk, the ratio of their total times, pauses included.
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,18 @@ def min_seconds(*tasks: Callable[[], object], rounds: int = 7) -> list[float]:
             task()
             least[index] = min(least[index], time.perf_counter() - start)
     return least
+
+
+def median_ratio(
+    task: Callable[[], object], yardstick: Callable[[], object], *, rounds: int = 5, runs: int = 1
+) -> tuple[float, float, float]:
+    """Return the median of five ratios of least times, and the median seconds of both tasks.
+
+    In each of ``rounds`` rounds the two run in turn, ``runs`` times each.
+    """
+    pairs = [min_seconds(task, yardstick, rounds=runs) for _ in range(rounds)]
+    ratio = median(first / second for first, second in pairs)
+    return ratio, *(median(column) for column in zip(*pairs, strict=True))
 
 
 def total_seconds(*tasks: Callable[[], object], rounds: int) -> list[float]:

@@ -1,9 +1,12 @@
-"""The guard: `guard ask` from a cold shell, and `Holdout.ask` in a process that stays.
+"""The guard and the gate: their commands from a cold shell, and both in a process that stays.
 
-Yardsticks: for the shell, a Python that imports numpy, polars, typer and sqlite3 and ends; for the
-process, what the same disk gives the standard library's sqlite3 with one row a commit: as it comes,
-with SQLite's default journal, and with the guard's own settings, a write-ahead log.
-Every question is a new one: the same predictions again would be looked up and not asked.
+Yardsticks, for the commands: a Python that imports what reading and asking may need and ends. That
+is numpy, polars, typer and sqlite3 for `guard ask` and `gate check`, though neither loads polars
+for a plain CSV file; numpy, httpx and typer for `submit`; numpy and typer for `plan`; typer for
+`--help`. For the process: what the same disk gives the standard library's sqlite3 with one row a
+commit: as it comes, with SQLite's default journal, and with all settings of a guard's file, a
+write-ahead log. Every question is a new one: the same predictions again would be looked up and not
+asked.
 """
 
 from __future__ import annotations
@@ -15,17 +18,31 @@ import sys
 import tempfile
 from itertools import count
 from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 import ladderboard as lb
-from _timing import min_seconds, report_ratio, total_seconds
+from _history import time_long_history
+from _load import start_server
+from _timing import median_ratio, report_ratio, total_seconds
+from ladderboard.ledger._storage._sqlite import _SETTINGS
+from server import make_board
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 N = 10_000
 ROOT = Path(__file__).parents[1]
-COLD_ROUNDS = 25
-BLOCK, ROUNDS = 200, 20
+ROUNDS, COLD_RUNS = 5, 5
+BLOCK, BLOCKS = 200, 4
+GUARD_IMPORTS = "import numpy, polars, typer, sqlite3"
+BARE = {
+    "as it comes": ("PRAGMA journal_mode = DELETE", "PRAGMA synchronous = FULL"),
+    "same journal": ("PRAGMA journal_mode = WAL", *_SETTINGS),
+}
 
 
 def holdout() -> tuple[np.ndarray, list[str]]:
@@ -34,82 +51,136 @@ def holdout() -> tuple[np.ndarray, list[str]]:
     return labels, [f"img_{index:07d}" for index in range(N)]
 
 
-def time_cold_start(folder: Path) -> None:
-    """Time both from a shell, in turn. Bytecode is kept, as where the package is installed."""
+def write_predictions(folder: Path, count: int) -> list[Path]:
+    """Write files of new predictions, in another order than the holdout's."""
     labels, ids = holdout()
-    lb.Holdout.create(folder / "cold.db", labels, ids=ids, questions=10**5).close()
     rng = np.random.default_rng(0)
     paths = []
-    for index in range(COLD_ROUNDS + 1):
+    for index in range(count):
         wrong = rng.random(N) < 0.3
         frame = pl.DataFrame({"id": ids, "prediction": np.where(wrong, 1 - labels, labels)})
         paths.append(folder / f"{index}.csv")
         frame[rng.permutation(N)].write_csv(paths[-1])
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
-    }
-    fresh_paths = iter(paths)
+    return paths
 
-    def run(*args: str | Path) -> None:
-        command = [sys.executable, *map(str, args)]
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    def ask() -> None:
-        run("-m", "ladderboard", "guard", "ask", folder / "cold.db", next(fresh_paths))
+def run(*args: str | Path, **variables: str) -> None:
+    """Run Python; bytecode is kept, as where the package is installed."""
+    unwanted = {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
+    environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+    command = [sys.executable, *map(str, args)]
+    subprocess.run(command, env=environment | variables, check=True, stdout=subprocess.DEVNULL)
+
+
+def time_command(
+    title: str,
+    arguments: Callable[[], list[str | Path]],
+    imports: str,
+    bound: str,
+    **variables: str,
+) -> None:
+    """Time a command and its imports in turn."""
+
+    def command() -> None:
+        run("-m", "ladderboard", *arguments(), **variables)
 
     def baseline() -> None:
-        run("-c", "import numpy, polars, typer, sqlite3")
+        run("-c", imports)
 
-    ask()  # writes the bytecode
+    command()  # writes the bytecode
     baseline()
-    ask_seconds, baseline_seconds = min_seconds(ask, baseline, rounds=COLD_ROUNDS)
-    report_ratio(
+    ratio, seconds, least = median_ratio(command, baseline, rounds=ROUNDS, runs=COLD_RUNS)
+    report_ratio(title, ratio, bound, detail=f"{1e3 * seconds:.0f} ms / {1e3 * least:.0f} ms")
+
+
+def time_cold_start(folder: Path) -> None:
+    """Time the commands from a shell."""
+    labels, ids = holdout()
+    paths = write_predictions(folder, ROUNDS * COLD_RUNS + 2)
+    lb.Holdout.create(folder / "cold.db", labels, ids=ids, questions=10**5).close()
+    gate = lb.Gate.create(folder / "gate.db", labels, ids=ids, looks=10**4)
+    gate.promote(paths.pop())
+    gate.close()
+    asked, checked, sent = (iter(paths) for _ in range(3))
+    time_command(
         f"cold guard ask, n={N:.0e} / its imports",
-        ask_seconds / baseline_seconds,
-        "at most 1.3",
-        detail=f"{1e3 * ask_seconds:.0f} ms / {1e3 * baseline_seconds:.0f} ms",
+        lambda: ["guard", "ask", folder / "cold.db", next(asked)],
+        GUARD_IMPORTS,
+        "at most 1",
+    )
+    time_command(
+        f"cold gate check, n={N:.0e} / its imports",
+        lambda: ["gate", "check", folder / "gate.db", next(checked)],
+        GUARD_IMPORTS,
+        "at most 1",
+    )
+    (folder / "board").mkdir()
+    token = make_board(folder / "board", labels, ids)[0]
+    database = folder / "board" / "boards.db"
+    serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", database)
+    with start_server(*serve) as server:
+        time_command(
+            f"cold submit, n={N:.0e} / its imports",
+            lambda: ["submit", "bench", next(sent)],
+            "import numpy, httpx, typer",
+            "at most 1",
+            LADDERBOARD_URL=f"http://127.0.0.1:{server.port}",
+            LADDERBOARD_TOKEN=token,
+            XDG_CONFIG_HOME=str(folder),
+            XDG_DATA_HOME=str(folder),
+        )
+    plan = ["plan", "--n", "10000", "--questions", "1000"]
+    time_command("plan / its imports", lambda: [*plan], "import numpy, typer", "at most 2")
+    time_command(
+        "ladderboard --help / import typer", lambda: ["--help"], "import typer", "at most 2"
     )
 
 
+def bare_commits(path: Path, settings: tuple[str, ...]) -> Callable[[], None]:
+    """Return a task that commits one row at a time."""
+    database = sqlite3.connect(path, isolation_level=None)
+    for setting in settings:
+        database.execute(setting)
+    database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, content BLOB)")
+
+    def commit() -> None:
+        for _ in range(BLOCK):
+            database.execute("INSERT INTO row (content) VALUES (?)", (b"0" * 32,))
+
+    return commit
+
+
 def time_warm(folder: Path) -> None:
-    """Time blocks of questions and of bare commits, in turn, on one disk."""
+    """Time blocks of questions, of looks and of bare commits, in turn, on one disk."""
     labels, _ = holdout()
     guard = lb.Holdout.create(folder / "warm.db", labels, questions=10**6)
+    gate = lb.Gate.create(folder / "warm-gate.db", labels, looks=10**5)
     rng = np.random.default_rng(2)
     base = labels ^ (rng.random(N) < 0.3)
+    gate.promote(base)
     number = count()
 
-    def asks() -> None:
+    def repeat(ask: Callable[..., object]) -> None:
         for _ in range(BLOCK):
             base[next(number) % N] ^= 1  # another model, at no cost
-            guard.ask(base)
+            ask(base)
 
-    commits = []
-    for name, journal in (("as it comes", "DELETE"), ("write-ahead log", "WAL")):
-        database = sqlite3.connect(folder / f"{journal}.db", isolation_level=None)
-        database.execute(f"PRAGMA journal_mode = {journal}")
-        database.execute("PRAGMA synchronous = FULL")
-        database.execute("CREATE TABLE row (number INTEGER PRIMARY KEY, content BLOB)")
-        commits.append((name, lambda database=database: _commit(database)))
-    asks()  # the first ones are slower
-    seconds = total_seconds(asks, *(run for _, run in commits), rounds=ROUNDS)
-    asked = BLOCK * ROUNDS
-    for (name, _), commit_seconds in zip(commits, seconds[1:], strict=True):
-        report_ratio(
-            f"Holdout.ask, n={N:.0e} / bare commits, {name}",
-            commit_seconds / seconds[0],
-            "at least 0.5",
-            detail=f"{asked / seconds[0]:.0f} a second / {asked / commit_seconds:.0f}",
-        )
-    if guard.check() != BLOCK * (ROUNDS + 1):
+    tasks: list[Callable[[], None]] = [lambda: repeat(guard.ask), lambda: repeat(gate.check)]
+    tasks += [bare_commits(folder / f"{name}.db", settings) for name, settings in BARE.items()]
+    for task in tasks:
+        task()  # the first ones are slower
+    rounds = [total_seconds(*tasks, rounds=BLOCKS) for _ in range(ROUNDS)]
+    rates = [BLOCK * BLOCKS / median(column) for column in zip(*rounds, strict=True)]
+    for asked, title in enumerate(("Holdout.ask", "Gate.check")):
+        for at, name in enumerate(BARE, 2):
+            report_ratio(
+                f"{title}, n={N:.0e} / bare commits, {name}",
+                median(seconds[at] / seconds[asked] for seconds in rounds),
+                "at least 0.5",
+                detail=f"{rates[asked]:.0f} a second / {rates[at]:.0f}",
+            )
+    if guard.check() != BLOCK * (ROUNDS * BLOCKS + 1):
         raise SystemExit("questions were lost")
-
-
-def _commit(database: sqlite3.Connection) -> None:
-    for _ in range(BLOCK):
-        database.execute("INSERT INTO row (content) VALUES (?)", (b"0" * 32,))
 
 
 if __name__ == "__main__":
@@ -117,3 +188,4 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory(dir=ROOT) as temporary:
         time_cold_start(Path(temporary))
         time_warm(Path(temporary))
+        time_long_history(Path(temporary))

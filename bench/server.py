@@ -28,12 +28,13 @@ ROOT = Path(__file__).parents[1]
 RULES = "title: Bench\nloss: zero_one\nquestions: 1000000\nteams: 16\nladder: team\n"
 
 
-def make_board(folder: Path, labels: np.ndarray) -> list[str]:
+def make_board(folder: Path, labels: np.ndarray, ids: list[str] | None = None) -> list[str]:
     """Create a board in a new database, and return its teams' tokens."""
     board_folder = folder / "bench"
     board_folder.mkdir()
     (board_folder / "board.yaml").write_text(RULES)
-    rows = "\n".join(f"{index},{label}" for index, label in enumerate(labels))
+    ids = [str(index) for index in range(len(labels))] if ids is None else ids
+    rows = "\n".join(f"{id_},{label}" for id_, label in zip(ids, labels, strict=True))
     (board_folder / "holdout.csv").write_text(f"id,label\n{rows}\n")
     boards = open_boards(folder / "boards.db", create=True)
     board = boards.create(read_folder(board_folder))

@@ -82,6 +82,7 @@ class Gate(OpenFile):
         super().__init__(book, scorer, file)
         self._test = paired_test(book.opening)
         self._margin: float = rules["gate"]["margin"]
+        self._takes_predictions = self.takes == "predictions"
         self._scored_incumbent: tuple[bytes, NDArray[Any], NDArray[Any]] | None = None
 
     @classmethod
@@ -236,7 +237,7 @@ class Gate(OpenFile):
         nats = look_nats(self._book.mechanism, self._book.opening["rules"], state, chain_state)
         rival, rival_losses = self._incumbent(state, packed_incumbent)
         differing = None
-        if self.takes == "predictions":
+        if self._takes_predictions:
             differing = _count_differing(values, rival)
         test = self._test
         evidence = test.measure(
@@ -338,7 +339,8 @@ def _count_differing(values: NDArray[Any], rival: NDArray[Any]) -> int:
     """Return on how many rows predictions differ; on all, if they have another form."""
     if values.shape != rival.shape or (values.dtype.kind in "iufb") != (rival.dtype.kind in "iufb"):
         return len(values)
-    rows = np.asarray(values != rival).reshape(len(values), -1).any(axis=1)
+    unequal = np.asarray(values != rival)
+    rows = unequal if unequal.ndim == 1 else unequal.reshape(len(values), -1).any(axis=1)
     return int(np.count_nonzero(rows))
 
 

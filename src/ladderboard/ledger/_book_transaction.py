@@ -175,6 +175,7 @@ class BookContext:
         self.ladder_sessions = ladder_sessions
         self._hash_key = hash_key
         self._last_dedupe_key: tuple[tuple[Any, ...], bytes] = ((), b"")
+        self._last_gate: tuple[bytes, GateState] = (b"", GateState())
         self._numbers = {"": 0}
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
@@ -214,7 +215,11 @@ class BookContext:
         stored = view.get_value(GATE_STATE)
         if stored is None:
             raise InvalidState("This file has no gate.")
-        return GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
+        last_stored, gate = self._last_gate
+        if stored != last_stored:
+            gate = GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
+            self._last_gate = stored, gate
+        return gate
 
     def read_incumbent(self, view: ReadView) -> bytes:
         """Return the stored predictions of the incumbent; refuse if there is none."""

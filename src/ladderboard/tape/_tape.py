@@ -17,7 +17,7 @@ import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,9 @@ from ladderboard.errors import InvalidSetting
 # Sixteen bytes that set these hashes apart from any other use of the same key (RFC 7693).
 _PERSON = b"ladderboard.tape"
 _BLOCK_BYTES = 64
+# Trials with a chance of 1/k that a byte decides: k, and the bits of it that are used.
+_FEW_TRIALS = tuple((k, (1 << (k - 1).bit_length()) - 1) for k in range(2, 8))
+_FEW_BYTES = 8
 
 
 class Stream:
@@ -39,14 +42,20 @@ class Stream:
     needs no bit twiddling.
     """
 
-    __slots__ = ("_at", "_buffer", "_head", "_key", "_next")
+    __slots__ = ("_at", "_buffer", "_keyed", "_next")
 
-    def __init__(self, key: bytes, address: bytes, slot: int) -> None:
-        self._key = key
-        self._head = address + slot.to_bytes(4, "big")
+    def __init__(self, key: bytes, address: bytes, slot: int, keyed: Any = None) -> None:
+        # Copying a hash that has the key is faster than giving the key to each block.
+        self._keyed = self.keyed(key) if keyed is None else keyed.copy()
+        self._keyed.update(address + slot.to_bytes(4, "big"))
         self._buffer = b""
         self._at = 0
         self._next = 0
+
+    @staticmethod
+    def keyed(key: bytes) -> Any:
+        """Return the keyed hash that all streams of a key start from."""
+        return hashlib.blake2b(digest_size=_BLOCK_BYTES, key=key, person=_PERSON)
 
     @staticmethod
     def address(ladder: int, question: int, context: bytes = b"") -> bytes:
@@ -60,13 +69,9 @@ class Stream:
         """Return the next ``count`` bytes."""
         end = self._at + count
         while end > len(self._buffer):
-            block = hashlib.blake2b(
-                self._head + self._next.to_bytes(4, "big"),
-                digest_size=_BLOCK_BYTES,
-                key=self._key,
-                person=_PERSON,
-            ).digest()
-            self._buffer = self._buffer[self._at :] + block
+            block = self._keyed.copy()
+            block.update(self._next.to_bytes(4, "big"))
+            self._buffer = self._buffer[self._at :] + block.digest()
             end -= self._at
             self._at = 0
             self._next += 1
@@ -95,6 +100,28 @@ class Stream:
             if drawn < bound:
                 return drawn
 
+    def bernoulli_exp_one(self) -> bool:
+        """Return True with probability 1/e: Alg. 1 for a ratio of 1, a byte for each trial.
+
+        The first trial takes no byte and succeeds. After the seventh, whose chance is 1 in 5,040,
+        the general sampler goes on.
+        """
+        buffer, at = self._buffer, self._at
+        if at + _FEW_BYTES > len(buffer):
+            return _bernoulli_exp_from(self, 1, 1, 1)
+        for k, mask in _FEW_TRIALS:
+            drawn = k
+            while drawn >= k:  # in two of three cases, at most
+                drawn = buffer[at] & mask
+                at += 1
+                if at == len(buffer):
+                    return _bernoulli_exp_from(self, 1, 1, 1)  # begin again with more bytes
+            if drawn:
+                self._at = at
+                return k % 2 == 1
+        self._at = at
+        return _bernoulli_exp_from(self, 1, 1, _FEW_TRIALS[-1][0] + 1)
+
 
 def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
     """Return True with probability exp(-numerator/denominator), for a ratio >= 0 (Alg. 1)."""
@@ -109,7 +136,13 @@ def _bernoulli_exp_below_one(stream: Stream, numerator: int, denominator: int) -
     """Alg. 1 for a ratio in [0, 1]: the first K that fails Bernoulli(ratio/K) is odd."""
     if numerator == 0:
         return True
-    k = 1
+    if numerator == denominator:
+        return stream.bernoulli_exp_one()
+    return _bernoulli_exp_from(stream, numerator, denominator, 1)
+
+
+def _bernoulli_exp_from(stream: Stream, numerator: int, denominator: int, k: int) -> bool:
+    """Go on with Alg. 1 at the trial with Bernoulli(ratio/k)."""
     below = stream.uniform_below
     while below(denominator * k) < numerator:
         k += 1
@@ -251,8 +284,10 @@ class CutGaussian(Law):
 
     def sample(self, stream: Stream) -> int:
         """Draw exactly: again and again, until a draw is within the limit."""
-        law = DiscreteGaussian(self.sd)
-        while abs(drawn := law.sample(stream)) > self.limit:
+        if self.sd == 0:
+            return 0
+        numerator, denominator = self.sd.as_integer_ratio()
+        while abs(drawn := discrete_gaussian(stream, numerator, denominator)) > self.limit:
             pass
         return drawn
 
@@ -364,6 +399,14 @@ class Tape:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(<{'seed' if self._seeded else 'key'} hidden>)"
 
+    @cached_property
+    def _keyed(self) -> Any:
+        return Stream.keyed(self._key)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the hash that has the key, which cannot be pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_keyed"}
+
     @property
     def seeded(self) -> bool:
         """Whether the tape was made from a seed, and so is only for simulation."""
@@ -383,7 +426,10 @@ class Tape:
             address = Stream.address(ladder, question, context)
         except struct.error:
             raise invalid_address() from None
-        return tuple(law.sample(Stream(self._key, address, slot)) for slot, law in enumerate(laws))
+        key, keyed = self._key, self._keyed
+        return tuple(
+            [law.sample(Stream(key, address, slot, keyed)) for slot, law in enumerate(laws)]
+        )
 
     def draw_many(self, laws: tuple[Law, ...], *, ladder: int, first: int, count: int) -> DrawsMany:
         """Draw for ``count`` questions from ``first`` on: one array for each law."""
