@@ -1,3 +1,3 @@
 """The version of the package; results are stored under it."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

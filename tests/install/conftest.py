@@ -1,5 +1,6 @@
-"""A wheel built from here and installed elsewhere: nothing of the clone is in sight."""
+"""A release built from here and installed elsewhere: nothing of the clone is in sight."""
 
+import os
 import re
 import subprocess
 import sys
@@ -15,9 +16,25 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory):
-    """Build the wheel of this clone, without a network."""
-    return build(ROOT, "wheel", tmp_path_factory.mktemp("dist"))
+def release(tmp_path_factory):
+    """Build the release of this clone, without a network, and return its folder."""
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [ROOT / "script/release", folder],
+        env={**os.environ, "BUILD_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(release):
+    """Return the wheel of the release."""
+    (wheel,) = release.glob("*.whl")
+    return wheel
 
 
 def build(source, target, folder):

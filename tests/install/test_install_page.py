@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import ladderboard as lb
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -48,6 +50,11 @@ def test_what_the_package_shows_in_python_is_true(tmp_path, monkeypatch):
     last_example.want = "The best is now loss 0.... 999 questions left.\n"  # there is noise on it
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(parsed)
     assert (result.attempted, result.failed) == (4, 0)
+
+
+def test_the_page_names_the_wheel_of_this_version():
+    wheels = set(re.findall(r"ladderboard-[\w.]+-py3-none-any\.whl", PAGE))
+    assert wheels == {f"ladderboard-{lb.__version__}-py3-none-any.whl"}
 
 
 def test_the_classifiers_name_the_pythons_of_the_page():

@@ -1,8 +1,11 @@
 """The wheel, installed elsewhere, has all that it needs: run in processes of its own."""
 
+import hashlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import urllib.request
 import zipfile
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import ladderboard as lb
 from support.tutorials import run_tutorial
 
 ROOT = Path(__file__).parents[2]
@@ -34,15 +38,33 @@ def test_the_wheel_has_exactly_the_files_of_the_source(wheel):
         assert f"ladderboard/{required}" in inside
 
 
-def test_the_source_distribution_builds_the_same_wheel(wheel, make, tmp_path):
-    places = [tmp_path / name for name in ("sdist", "tree", "again")]
-    packed = make.build(ROOT, "sdist", places[0])
+def test_the_source_distribution_builds_the_same_wheel(release, wheel, make, tmp_path):
+    places = [tmp_path / name for name in ("tree", "again")]
+    (packed,) = release.glob("*.tar.gz")
     with tarfile.open(packed) as archive:
         if hasattr(tarfile, "data_filter"):  # not yet in Debian's Python 3.11.2
             archive.extraction_filter = tarfile.data_filter
-        archive.extractall(places[1])  # noqa: S202  # our own archive, made above
-    (tree,) = places[1].iterdir()
-    assert contents(make.build(tree, "wheel", places[2])) == contents(wheel)
+        archive.extractall(places[0])  # noqa: S202  # our own archive, made above
+    (tree,) = places[0].iterdir()
+    assert contents(make.build(tree, "wheel", places[1])) == contents(wheel)
+
+
+def test_a_release_has_checksums_and_the_notes_of_its_version(release):
+    version = lb.__version__
+    names = [f"ladderboard-{version}-py3-none-any.whl", f"ladderboard-{version}.tar.gz", "NOTES.md"]
+    assert {path.name for path in release.iterdir()} == {*names, "SHA256SUMS"}
+    assert (release / "SHA256SUMS").read_text() == "".join(
+        f"{hashlib.sha256((release / name).read_bytes()).hexdigest()}  {name}\n" for name in names
+    )
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    section = re.split(rf"^## {re.escape(version)}\b.*$", changelog, flags=re.MULTILINE)[1]
+    notes = re.split(r"^## ", section, flags=re.MULTILINE)[0].strip()
+    assert (release / "NOTES.md").read_text() == f"{notes}\n"
+    again = subprocess.run(
+        [ROOT / "script/release", release], capture_output=True, text=True, check=False,
+        env={**os.environ, "BUILD_PYTHON": sys.executable},
+    )  # fmt: skip
+    assert (again.returncode, "is not empty" in again.stderr) == (1, True)
 
 
 def test_the_installed_package_is_used_and_not_the_clone(installed, tmp_path):
