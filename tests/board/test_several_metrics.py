@@ -16,6 +16,7 @@ from ladderboard.board import (
     restore_board,
     write_board_bundle,
 )
+from ladderboard.board._resolution import BaselineScore, describe_board_resolution
 from ladderboard.board._standings import MeanRank
 from ladderboard.errors import (
     BrokenLedger,
@@ -457,6 +458,15 @@ def test_live_metrics_count_as_more_ladders_and_accounts():
     assert two.mechanism_for(1000) == lb.GrowingLadder.calibrated(
         n=1000, questions=200, teams=10, accounts=4, scale="model"
     )
+
+
+@pytest.mark.parametrize(("live", "accounts"), [("close", 2), ("live", 2)])
+def test_an_attacker_is_described_by_teams_not_by_ladders(tmp_path, live, accounts):
+    text = f"metric: roc_auc\nmetrics: [{{name: brier, show: {live}}}]\naccounts: {accounts}\n"
+    folder = read_folder(write_board(tmp_path / "several", text))
+    rules, score = folder.rules, BaselineScore(0.5, 0.01, zero_one=False)
+    lines = describe_board_resolution(rules, rules.mechanism_for(400), 400, score)
+    assert any(line.startswith("An attacker with 2 of 4 teams could") for line in lines)
 
 
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ladderboard._formatting import format_list
@@ -66,8 +67,11 @@ def describe_board_resolution(
     more = MORE_ROWS * n
     if baseline is not None:
         baseline = baseline._replace(standard_error=baseline.standard_error / math.sqrt(MORE_ROWS))
+    # A team has a ladder for each live metric; people think in teams.
+    ladders = rules.answers
+    by_teams = replace(here, teams=here.teams // ladders, accounts=max(here.accounts // ladders, 1))
     return describe_resolution(
-        here,
+        by_teams,
         near=f"{display.name} {display.metric_value(here.released):.3g}",
         gain_text=lambda gain: display.gain_text(gain, here.released),
         with_more_rows=None
