@@ -25,7 +25,6 @@ from ladderboard.server._api._models import (
     WebhookSecret,
 )
 from ladderboard.server._api._routes import (
-    NO_CONTENT_ROUTE,
     PersonNumber,
     Slug,
     TeamId,
@@ -33,6 +32,7 @@ from ladderboard.server._api._routes import (
     WebhookNumber,
     make_router,
     no_content,
+    no_content_route,
     private_route,
 )
 from ladderboard.server._context import get_context, log_erasure, make_response, open_board
@@ -50,12 +50,7 @@ def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     return make_response(request, team_with_token._asdict())
 
 
-@router.delete(
-    "/boards/{board}/teams/{team}/token",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/teams/{team}/token", **no_content_route())
 def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     """End a team's token, with its sessions."""
     opened, caller = open_board(request, board)
@@ -63,12 +58,7 @@ def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
     return no_content()
 
 
-@router.put(
-    "/boards/{board}/teams/{team}/disqualification",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.put("/boards/{board}/teams/{team}/disqualification", **no_content_route())
 def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Take a team off what is shown; no ladder, meter or state changes."""
     opened, caller = open_board(request, board)
@@ -76,12 +66,7 @@ def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
     return no_content()
 
 
-@router.delete(
-    "/boards/{board}/teams/{team}/disqualification",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/teams/{team}/disqualification", **no_content_route())
 def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
     """Show a team again."""
     opened, caller = open_board(request, board)
@@ -147,9 +132,7 @@ def list_tokens(request: Request, board: Slug) -> Response:
     return make_response(request, {"tokens": tokens})
 
 
-@router.delete(
-    "/boards/{board}/tokens/{token}", status_code=204, response_class=Response, **NO_CONTENT_ROUTE
-)
+@router.delete("/boards/{board}/tokens/{token}", **no_content_route())
 def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
     """End a token or an invitation of this board, with its sessions."""
     opened, caller = open_board(request, board)
@@ -191,12 +174,7 @@ def extend_list(request: Request, board: Slug, wanted: People) -> Response:
     return make_response(request, opened.identities.registrations(caller))
 
 
-@router.delete(
-    "/boards/{board}/registrations/{number}/sessions",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/registrations/{number}/sessions", **no_content_route())
 def sign_out_person(request: Request, board: Slug, number: PersonNumber) -> Response:
     """End all sessions of a person who signed in."""
     opened, caller = open_board(request, board)
@@ -204,12 +182,7 @@ def sign_out_person(request: Request, board: Slug, number: PersonNumber) -> Resp
     return no_content()
 
 
-@router.put(
-    "/boards/{board}/registrations/{number}/organiser",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.put("/boards/{board}/registrations/{number}/organiser", **no_content_route())
 def appoint_organiser(request: Request, board: Slug, number: PersonNumber) -> Response:
     """Make a person who signed in an organiser of this board; the ledger records it."""
     opened, caller = open_board(request, board)
@@ -217,12 +190,7 @@ def appoint_organiser(request: Request, board: Slug, number: PersonNumber) -> Re
     return no_content()
 
 
-@router.delete(
-    "/boards/{board}/registrations/{number}/organiser",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/registrations/{number}/organiser", **no_content_route())
 def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Response:
     """End that a person organises this board; they cannot be in a team after that."""
     opened, caller = open_board(request, board)
@@ -230,13 +198,7 @@ def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Re
     return no_content()
 
 
-_MERGE = private_route(408, 409, 413, 415)
-_MERGE["responses"][204] = {"description": "Done."}
-
-
-@router.post(
-    "/boards/{board}/teams/{team}/merge", status_code=204, response_class=Response, **_MERGE
-)
+@router.post("/boards/{board}/teams/{team}/merge", **no_content_route(408, 413, 415))
 def merge_teams(request: Request, board: Slug, team: TeamId, wanted: Merge) -> Response:
     """Merge a team into another, unless either has submitted; its people move, its token ends."""
     opened, caller = open_board(request, board)
@@ -267,12 +229,7 @@ def add_webhook(request: Request, board: Slug, wanted: NewWebhook) -> Response:
     return make_response(request, added._asdict(), 201)
 
 
-@router.delete(
-    "/boards/{board}/webhooks/{number}",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/webhooks/{number}", **no_content_route())
 def remove_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
     """End a webhook; what waits for it is not sent."""
     opened, caller = open_board(request, board)
@@ -280,12 +237,7 @@ def remove_webhook(request: Request, board: Slug, number: WebhookNumber) -> Resp
     return no_content()
 
 
-@router.post(
-    "/boards/{board}/webhooks/{number}/test",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.post("/boards/{board}/webhooks/{number}/test", **no_content_route())
 def test_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
     """Send a test to one webhook; the list tells what came of it."""
     opened, caller = open_board(request, board)

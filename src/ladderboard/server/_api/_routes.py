@@ -104,9 +104,11 @@ def private_route(*extra_statuses: int, **extra: Any) -> dict[str, Any]:
     }
 
 
-NO_CONTENT_ROUTE = private_route(409)
-"""The settings of a route that needs a token and returns nothing."""
-NO_CONTENT_ROUTE["responses"][204] = {"description": "Done."}
+def no_content_route(*extra_statuses: int) -> dict[str, Any]:
+    """Return the settings of a route that needs a token and returns nothing."""
+    settings = private_route(409, *extra_statuses)
+    settings["responses"][204] = {"description": "Done."}
+    return {"status_code": 204, "response_class": Response, **settings}
 
 
 def no_content() -> Response:

@@ -25,12 +25,12 @@ from ladderboard.server._api._models import (
     TermsText,
 )
 from ladderboard.server._api._routes import (
-    NO_CONTENT_ROUTE,
     PersonNumber,
     Slug,
     TokenId,
     make_router,
     no_content,
+    no_content_route,
     private_route,
     public_route,
 )
@@ -147,12 +147,7 @@ def set_member_role(
     return make_response(request, opened.members.list(caller))
 
 
-@router.delete(
-    "/boards/{board}/team/members/{number}",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/team/members/{number}", **no_content_route())
 def remove_member(request: Request, board: Slug, number: PersonNumber) -> Response:
     """Remove a person from one's own team; owners may. Rotate the token if they know it."""
     opened, caller = open_board(request, board)
@@ -176,12 +171,7 @@ def invite_member(
     return make_response(request, {"invitation": invitation}, 201)
 
 
-@router.delete(
-    "/boards/{board}/team/invitations/{token}",
-    status_code=204,
-    response_class=Response,
-    **NO_CONTENT_ROUTE,
-)
+@router.delete("/boards/{board}/team/invitations/{token}", **no_content_route())
 def revoke_invitation(request: Request, board: Slug, token: TokenId) -> Response:
     """End an invitation to one's own team; owners may."""
     opened, caller = open_board(request, board)
@@ -202,9 +192,7 @@ def join_team(request: Request, board: Slug, wanted: Joining) -> Response:
     return make_response(request, {"team": team})
 
 
-@router.delete(
-    "/boards/{board}/membership", status_code=204, response_class=Response, **NO_CONTENT_ROUTE
-)
+@router.delete("/boards/{board}/membership", **no_content_route())
 def leave_team(request: Request, board: Slug) -> Response:
     """Leave one's team, as a person who signed in."""
     opened, caller = open_board(request, board)
