@@ -95,7 +95,7 @@ def test_a_wrong_token_is_not_signed_in(live_server, browser):
     response = live_server.sign_in(browser, "lb_team_wrong")
     assert response.status_code == 401
     assert "ladderboard_session" not in browser.cookies
-    assert "not good here" in response.text
+    assert "not valid here" in response.text
 
 
 @pytest.mark.parametrize(
