@@ -85,7 +85,7 @@ def test_search_finds_a_page(visit):
         if box.is_visible():
             break
     box.fill("shaky ladder")
-    link = page.get_by_role("link", name="Shaky").first
+    link = page.get_by_role("option", name="Shaky").first
     link.wait_for()
     assert link.get_attribute("href")
 
