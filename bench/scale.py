@@ -3,7 +3,7 @@
 The reference is one SQLite process with one new board. It is compared, in the same run, with a
 thousand boards in the database, a long history, and two workers on a PostgreSQL server on the same
 machine. Also measured: the disk space of a submission and the memory of a board.
-docs/explanation/scale.md uses these numbers.
+docs/how-to/run-a-server.md uses these numbers.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from _source import Module
 import ladderboard as lb
 from ladderboard.board import open_boards
 from ladderboard.server import ParserPool, Settings, make_app
+from ladderboard.server._problems import PROBLEMS
 
 pages = cache(_reference.reference_pages)
 
@@ -57,6 +58,8 @@ def test_every_route_of_a_server_is_on_the_page(tmp_path):
     page = pages()["docs/reference/endpoints.md"]
     assert set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", page, re.MULTILINE)) == routes
     assert '`POST /api/v1/boards/{board}/teams` `{"name", "invitation"?}`' in page
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE))
+    assert rows == {code: text.partition(":")[0] for code, text in PROBLEMS.items()}
 
 
 def test_the_help_of_every_command_is_on_its_page():

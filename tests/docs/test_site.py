@@ -95,7 +95,7 @@ def test_the_docs_stay_short():
     """Everything that people write; the reference and the tables of figures are generated."""
     pages = [path for path in (ROOT / "docs").rglob("*.md") if "figures" not in path.parts]
     words = {path: len(path.read_text().split()) for path in pages}
-    assert sum(words.values()) <= 69_000, sorted(words.items(), key=lambda item: -item[1])[:20]
+    assert sum(words.values()) <= 55_000, sorted(words.items(), key=lambda item: -item[1])[:20]
 
 
 def test_lists_and_prompts_are_rendered(site, tmp_path):

@@ -4,6 +4,16 @@ Finer cells round less and reveal more. Candidates are all grids 1/J, with a ste
 to J = 999, and beyond that J with three significant digits, which loses less than one part in
 100,000. The set is the same for every n and every number of questions, so the error falls with n
 and grows with questions as for a single Ladder, and the search is fast enough for plans.
+
+*Why half a cell.* Before the data the interval's half length is (max(η, γ/2) + γ/2)/2 +
+√(nats/(2n)), with the largest price over all b. For a least drop of D = rγ the least step is (r -
+½)γ (a unit of 1e-12 included, by the strict comparison), and then the first part is D/2. For D =
+1/J the grid γ = D itself, r = 1, has N = J values; a finer one with γ = D/r has N' ≥ r(J-1) + 1,
+and N' - (b-1)(r-1) ≥ J + (r-1)(J-b) ≥ J, so more sequences. So among drops of 1/J a step of half
+a cell is best, and `best_ladder` tries J = 1, 2, … (from 200 on in steps of a hundredth) until
+the second part alone exceeds the best sum or the first is below a part in a thousand of it.
+Between two such drops a finer grid can be a little better: by 0.1% at n = k = 1,000, and not at
+all at the other sizes we tried (n from 100 to 100,000).
 """
 
 from __future__ import annotations
@@ -145,7 +155,7 @@ def best_ladder(n: int, questions: int, beta: float = 0.05) -> tuple[Ladder, Cer
     """Return the Ladder whose worst case before the data is least, and that certificate.
 
     Among Ladders with a grid of 1/J and a step of half a cell, which are the best there are up to a
-    part in a thousand (docs/explanation/certificates.md, "The best Ladder").
+    part in a thousand.
 
     >>> ladder, found = best_ladder(n=10_000, questions=1_000)
     >>> ladder, round(found.error, 3)

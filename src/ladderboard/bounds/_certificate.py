@@ -1,6 +1,21 @@
 """Certificates: an interval for the best true risk so far, computed from what is public.
 
 Proofs: docs/explanation/certificates.md.
+
+*More questions allowed never shrink a certificate*, all else being given: C(k, b+1), ln k and the
+noise quantiles grow with k, and so do the ranges over which maxima are taken.
+
+*More examples never widen it.* Where prices do not depend on n, nats/n falls. For `Exact`, (t-1)
+ln(n+1)/n falls. For the parameter-free Ladder let G(b) = A(b) + b ln(n+1) - ln b! with A(b) = ln
+C(k, b+1) + ln((b+1)(b+2)) + ln(2/β). (G/n)' ≤ 0 if b n/(n+1) ≤ G(b). Let b ≥ 1 be where G is
+largest among 0, …, B. As G is concave, exp(G(j) - G(j-1)) = ρ_j ≥ 1 for j ≤ b, where ρ_j =
+(k-j)/(j+1) · (n+1)/j · (j+2)/j. Then ρ_j ≥ ρ_j/ρ_b ≥ b/j, so G(b) = G(0) + Σ ln ρ_j ≥ G(0) + b ln
+b - ln b! ≥ G(0) + b - ½ ln(2πb) - 1/(12b) > b, as G(0) > ln(4k) and k > b. The other cases go the
+same way: with several ladders m(n+1) takes the place of n+1, and b ln(n+1)/n falls; given rounds,
+b ≤ n, both prices that are mixed are at least b (Stirling again, and Σ ln s_j ≥ ln b!), and both
+grow as fast, by b/(n+1), so their mixture over n falls. The sample part, 1/√n, falls too. ∎
+
+Tests check it on random boards, all mechanisms, all forms.
 """
 
 from __future__ import annotations

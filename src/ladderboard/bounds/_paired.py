@@ -2,6 +2,14 @@
 
 B_i is the rival's loss on example i minus the candidate's. The null hypothesis is that the expected
 sum of B_i + margin is at most 0. Proofs: docs/explanation/gate.md.
+
+*In floating point.* Every quantity is a sum of logarithms of double precision. An error is at
+most a few units in the last place of each term: below 10⁻¹⁴ times ln d! for binomial tails, with
+their coefficients rounded up, and below 10⁻¹⁵ times the number of examples for bets. Tails are
+raised, and products of bets lowered, by 10⁻¹² times these magnitudes, and prices raised by 10⁻¹¹
+of themselves. So a verdict is never due to rounding. Sums that underflow count as 10⁻²⁹⁰. On
+another machine the logarithms may differ in their last bits; a verifier accepts either verdict
+within 10⁻⁹ of the threshold.
 """
 
 from __future__ import annotations
@@ -26,8 +34,7 @@ if TYPE_CHECKING:
 Outcome = Literal["better", "not_worse", "cannot_tell", "worse"]
 TestForm = Literal["sign", "convex", "bets"]
 
-# More than all rounding errors, as a fraction of the largest logarithm that is added up:
-# docs/explanation/gate.md, "In floating point".
+# More than all rounding errors, as a fraction of the largest logarithm that is added up.
 _ROUNDING = 1e-12
 # A sum that underflows is never taken for zero.
 _LEAST_PROBABILITY = 1e-290

@@ -1,6 +1,26 @@
 """The base class of all mechanisms, a frozen description with a pure step; what each one shows.
 
-Derivation: docs/explanation/mechanisms.md, "The smallest visible gain".
+The smallest visible gain g at a released value R is derived in docs/explanation/mechanisms.md for
+the Shaky Ladder: P(g) = P(ξ_t - ξ < g - λ) P(ξ'_t < g - γ/2). For the others:
+
+Ladder, OneBit, Exact, Rounded, Noisy are the same without some of the parts: max(η, γ/2); 0; half
+of the last digit; the quantile of the noise.
+
+Thresholdout shows a gain at once if the training risk shares it. In the worst case the training
+risk shows none: then the holdout must differ from it by more than the threshold, g > T + Lap(2σ)
++ Lap(4σ), and its noisy answer must lie below R. This is P(g) with λ = T, scales 4σ, 2σ and σ,
+and no grid.
+
+Parameter-free Ladder. The step is the standard error of the paired difference d. All |d_i| are at
+most 1, so Σ d_i² ≤ Σ |d_i|, and that is at most both models' errors, n (2R - g), and at most all
+that both get right, n (2 - 2R + g). With m the smaller of the two, the step is at most √((m - g²)
+/ (n - 1)), with equality for zero-one loss when the models' errors lie apart. The smallest g that
+exceeds it, √(2R/n) for small R, is shown whichever examples the models differ on.
+
+BootstrapLadder compares with the leader's risk instead of R, from which R differs by a resample,
+and releases a resample: P(g) = Φ((g - f s(g)) / e) Φ(g / e), with s(g) the bound above, f its
+number of standard errors (for the Bayesian test about the quantile of 1 - α) and e = √(R (1 - R)
+/ n). This one is a normal approximation.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The table has cells at powers of ten. Between them settings are interpolated in the logarithms of n,
 questions and teams; outside, the edge of the table is scaled to n. How the table was made:
-docs/explanation/calibration.md.
+docs/explanation/mechanisms.md.
 """
 
 from __future__ import annotations

@@ -119,8 +119,25 @@ def paper_settings(n: int, questions: int, beta: float) -> PaperSettings:
 def least_n(questions: int, beta: float) -> int | None:
     """Return the smallest n whose settings meet every condition; None if it is above 10^30.
 
-    Once all conditions hold they hold for every larger n (docs/explanation/paper.md), so
-    the first such n is found by doubling and bisection.
+    Once all conditions hold they hold for every larger n, so the first such n is found by doubling
+    and bisection. Proof: the conditions are (i) e < 1/3, (ii) δ < e/4, (iii) n ≥ log(4e/δ)/e².
+
+    Write a = log(k/β) > 0 and b = log(4k/β). Then ℓ = a + log n, and as B = 1/(bσ),
+
+    e² = ε²/(bσ) = ε³ n/(b √ℓ) = (a^{9/5}/b) · ℓ^{2/5} · n^{-4/5}.
+
+    At n = 1 not all hold: (iii) would need e² ≥ log(4e/δ), which by (ii) is above log 16 > 2.7,
+    against e < 1/3. So let n ≥ 2; then ℓ > log 2 > 1/2. Derivatives are with respect to x = log
+    n, and ℓ' = 1.
+
+    (i) (log e²)' = 2/(5ℓ) - 4/5 < 0, because ℓ > 1/2: e falls. (ii) e/δ is proportional to
+    n^{3/5} ℓ^{1/5} and grows. (iii) Let f = ne² and g = log(4e/δ): f' = f (1/5 + 2/(5ℓ)), g' =
+    3/5 + 1/(5ℓ). Suppose all three hold at some n. By (ii), g > log 16 > 2.77; by (iii), f ≥ g.
+    If g ≥ 3, then f' ≥ 3/5 + 6/(5ℓ) > g'. If g < 3 and ℓ < 19, then f' > 0.554 + 1.108/ℓ, which
+    exceeds 0.6 + 0.2/ℓ = g' because 0.908/ℓ > 0.046. g < 3 and ℓ ≥ 19 cannot be: by (iii) e² ≥
+    2.77/n, and n ≤ e^ℓ, so g = ℓ + log(4e) ≥ ℓ + log(4 · 1.66) - ℓ/2 > 9.5 + 1.8. So f - g is
+    growing wherever all hold, and f ≥ g cannot be lost. The set is never empty, since f grows
+    like n^{1/5} and g like log n; the search stops at 10^30. ∎
     """
 
     def holds(n: int) -> bool:
@@ -161,7 +178,7 @@ class ShakyLadder(Mechanism):
     standing_noise
         Noise on the threshold (xi), constant until the next crossing. ``None`` is the paper's
         choice: as large as ``compare_noise``. Calibrated settings have none
-        (docs/explanation/calibration.md).
+        (docs/explanation/mechanisms.md).
     origin
         Where the settings come from; not part of the mechanism's identity or ``describe()``.
 

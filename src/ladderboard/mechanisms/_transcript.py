@@ -3,6 +3,20 @@
 A mechanism states its own in :meth:`Mechanism.transcript`; certificates count them. Proofs:
 docs/explanation/certificates.md, "Counting", "Noise" and "The sample part". All lengths are risks;
 a unit is 1e-12.
+
+One draw. *The discrete Gaussian* has P(X = x) ∝ exp(-x²/(2σ²)) on the integers. By Poisson
+summation Σ_x exp(-x²/(2σ²)) = σ√(2π) Σ_j exp(-2π²σ²j²) ≥ σ√(2π), and for m ≥ 1 Σ_{x≥m}
+exp(-x²/(2σ²)) ≤ ∫_{m-1}^∞. So P(X ≥ m) ≤ P(N(0, σ²) ≥ m - 1): the normal tail, a unit later. *The
+discrete Laplace law* of scale a is that of ⌊aE⌋ - ⌊aE'⌋ with E, E' independent exponential, so it
+is within a unit of a(E - E'), which is Laplace: P(X ≥ m) ≤ ½ e^{-(m-1)/a} for m ≥ 1. (With scale
+a the standard deviation is √2 a; a Gaussian law is given by its standard deviation.)
+
+A difference of two. *Gaussian.* P(X - Y = d) = exp(-d²/(4σ²)) Σ_y exp(-(y + d/2)²/σ²)/Z², with Z
+≥ σ√(2π) as above. By Poisson summation the sum is at most σ√π Σ_j exp(-π²σ²j²) ≤ 1.0003 σ√π for σ
+≥ 1 unit, which is the least noise there is. So P(X - Y = d) is at most 1.0003 times the density
+of N(0, 2σ²) at d, and P(X - Y ≥ m) ≤ 1.0003 P(N(0, 2σ²) ≥ m - 1). *Laplace.* X - Y is within two
+units of the difference of two Laplace variables, which exceeds x with probability ¼ (2 + x/a)
+e^{-x/a}.
 """
 
 from __future__ import annotations

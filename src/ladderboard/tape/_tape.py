@@ -4,7 +4,34 @@ Every draw is a pure function of its address. A law can draw exactly, or fast fo
 samplers are algorithms 1 to 3 of Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential
 Privacy" (2020). They compute no logarithm, no exponential and no floating-point number, so the law
 holds exactly and every machine draws the same integer from the same stream. Why they are exact:
-docs/explanation/mechanisms.md.
+
+Uniform below m. Bits beyond those m - 1 needs are dropped; each value below 2^b is equally
+likely, and values that are not below m are thrown away.
+
+Bernoulli(exp(-γ)), 0 ≤ γ ≤ 1. Let K be the first k = 1, 2, ... at which an independent
+Bernoulli(γ/k) fails. Then P(K > k) = γ^k / k!, and
+
+P(K is odd) = Σ_{j even} (P(K > j) - P(K > j+1)) = Σ_j (-γ)^j / j! = exp(-γ).
+
+For larger γ, exp(-γ) is a product of exp(-1)'s and one such factor.
+
+Discrete Laplace of scale t/s. U uniform on 0 .. t-1, kept with probability exp(-U/t), and V
+counting successes of Bernoulli(exp(-1)), have P(U = u, V = v) proportional to exp(-u/t - v).
+Every x ≥ 0 is u + tv in one way, so X = U + tV has P(X = x) proportional to exp(-x/t), and Y =
+⌊X/s⌋ has P(Y = y) proportional to exp(-ys/t). A fair sign, with minus zero thrown away so that
+zero is not counted twice, makes it two-sided.
+
+Discrete Gaussian of standard deviation parameter σ. Draw Y from the discrete Laplace law of scale
+t = ⌊σ⌋ + 1 and keep it with probability exp(-(|Y| - σ²/t)² / (2σ²)). The product of the two is
+
+exp(-|y|/t - (y² - 2|y|σ²/t + σ⁴/t²) / (2σ²)) = exp(-y²/(2σ²)) · exp(-σ²/(2t²)),
+
+and the last factor does not depend on y. With σ = a/b the exponent is the fraction (|y| t b² -
+a²)² / (2a²b²t²), so Bernoulli(exp(-·)) of it is drawn exactly.
+
+Continuous Laplace. A discrete Laplace number of scale 2^53, divided by 2^53: its law differs from
+the continuous one by rounding to a lattice of 2^-53, finer than what a double near 1 can tell. No
+logarithm is taken, so every machine agrees.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ A *word* is 64 columns of one row, a *tile* is 16 words wide and 16 rows high, s
 lets LLVM turn them into vector instructions without checks for overlap. A *chunk* is a run of rows
 with its own random streams; a *block* is 16 rows of it.
 
-docs/explanation/majority-moments.md shows that the distribution is that of the paper's procedure.
+``arena/_majority.py`` shows that the distribution is that of the paper's procedure.
 """
 
 from __future__ import annotations
