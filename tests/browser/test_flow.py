@@ -29,7 +29,7 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
     team.page.get_by_role("button", name="Join").click()
     team.page.get_by_role("link", name="Go on to submit").click()
     assert team.submit_file(make_predictions(60, private=20)).startswith(
-        "A new best: accuracy 0.8. 24 submissions left."
+        "New best: 0.8 Accuracy 0.8 is the first score. 24 submissions left."
     )
     team.monitor.expect_statuses(422)
     assert "Nothing was counted" in team.submit_file(b"id,prediction\n1,1\n")
@@ -46,7 +46,7 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
         page.get_by_role("button", name="Resume the board").click()
     team.open(f"{board}/submit")
     assert team.submit_file(make_predictions(30, private=10)).startswith(
-        "A new best: accuracy 0.9 (was 0.8)"
+        "New best: 0.9 Accuracy went from 0.8 to 0.9."
     )
     page.get_by_text("I want to close this board").click()
     page.get_by_label(f"Type {slug} to confirm").fill(slug)

@@ -29,7 +29,7 @@ def test_a_team_joins_submits_and_signs_in_from_another_browser(
     assert token not in page.url
     page.get_by_role("link", name="Go on to submit").click()
     assert newcomer.submit_file(make_predictions(60)).startswith(
-        "A new best: accuracy 0.8. 24 submissions left."
+        "New best: 0.8 Accuracy 0.8 is the first score. 24 submissions left."
     )
     newcomer.open(f"/boards/{slug}")  # it is shown once
     assert token not in page.content()

@@ -32,7 +32,7 @@ def test_submitting_with_the_keyboard_alone(visit, make_board, live_server, tmp_
     keys.type("by hand")
     keys.focus("Submit")
     keys.press("Space")
-    page.get_by_text("A new best: accuracy 0.8. 24 submissions left.").wait_for()
+    page.get_by_role("heading", name="New best: 0.8").wait_for()
     # The reply has the focus: screen readers read it, and Tab continues from there.
     assert page.evaluate("document.activeElement.id") == "reply"
     keys.focus("Predictions")

@@ -75,7 +75,7 @@ def test_pausing_with_the_keyboard_and_resuming(managed, visit):
     assert "paused" in managed.board_text()
     assert managed.press("Resume the board") == "The board takes submissions again."
     team.open(f"{managed.board_path}/submit")
-    assert team.submit_file(make_predictions(30)).startswith("A new best: accuracy 0.9")
+    assert team.submit_file(make_predictions(30)).startswith("New best: 0.9")
 
 
 def test_closing_needs_confirmation(managed):
@@ -124,7 +124,7 @@ def test_a_team_is_added_disqualified_and_reinstated(managed, visit):
     assert "The token of Gamma" in notice
     team = visit(token)
     team.open(f"{managed.board_path}/submit")
-    assert team.submit_file(make_predictions(15)).startswith("A new best: accuracy 0.95")
+    assert team.submit_file(make_predictions(15)).startswith("New best: 0.95")
     managed.open("/teams")
     assert token not in page.content()
     page.get_by_role("link", name="Gamma").click()

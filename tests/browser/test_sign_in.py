@@ -167,7 +167,7 @@ def test_people_form_a_team_accept_terms_merge_and_leave(
     carl.page.get_by_text("You have accepted the terms.").wait_for()
     check(carl)
     carl.open(f"/boards/{slug}/submit")
-    assert carl.submit_file(make_predictions(60)).startswith("A new best: accuracy 0.8")
+    assert carl.submit_file(make_predictions(60)).startswith("New best: 0.8")
     # Ada hands the team over and leaves; it has submitted, so no other team takes her.
     ada.open(f"/boards/{slug}/team")
     assert "Person bob" in ada.text()

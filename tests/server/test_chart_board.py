@@ -149,10 +149,14 @@ def test_hidden_results_are_not_drawn():
     assert team_history_chart(own_history(own_point(1, None, improved=False))) is None
     summary, _, _ = texts_of(
         team_history_chart(
-            own_history(own_point(1, 0.5, improved=True), own_point(2, None, improved=False))
+            own_history(
+                own_point(1, 0.5, improved=True),
+                own_point(2, None, improved=False),
+                own_point(3, 0.6, improved=True),
+            )
         )
     )
-    assert summary == "After 2 submissions, of which 1 improved, the release is accuracy 0.5."
+    assert summary == "After 3 submissions, of which 2 improved, the release is accuracy 0.6."
 
 
 def activity(teams, others=0):

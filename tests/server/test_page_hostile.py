@@ -150,7 +150,7 @@ def test_the_hint_about_unseen_gains_depends_on_the_mechanism(empty_server, mech
         )
     page = strip_tags(response.text)
     assert "our best: zero-one loss 0.03" in page
-    assert ("a gain that is too small to be told" in page) == (mechanism != "exact")
+    assert ("may not be detected" in page) == (mechanism != "exact")
     assert "asking again and again gains little" not in page
 
 

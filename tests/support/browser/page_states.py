@@ -62,7 +62,7 @@ def _join(visitor: Visitor, boards: ExampleBoards) -> None:
 
 
 def _rotate_token(visitor: Visitor, boards: ExampleBoards) -> None:
-    visitor.page.click("summary:has-text('Replace it')")
+    visitor.page.click("summary:has-text('Your token')")
     visitor.page.click("button:has-text('Make a new token')")
     token = visitor.page.wait_for_selector(".token").inner_text().strip()
     teams = boards["birdsong"].teams

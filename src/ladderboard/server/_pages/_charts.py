@@ -641,7 +641,8 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
     display = history["display"]
     metric, digits = display["name"], display["digits"]
     points = [point for point in history["points"] if point["display"] is not None]
-    if not points:
+    values = {point[name] for point in points for name in ("display", "shown")} - {None}
+    if len(values) < 2:  # a flat line says nothing
         return None
     steps = [ChartStep(parse_time(point["time"]), point["display"]) for point in points]
     marks = [

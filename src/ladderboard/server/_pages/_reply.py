@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ladderboard._formatting import format_count, format_gain, format_promise
 from ladderboard.holdout import BoardAnswer, describe_board_answer
-from ladderboard.server._pages._wording import exact_duration, time_element
+from ladderboard.server._pages._wording import exact_duration, metric_title, time_element
 from ladderboard.server._problems import problem_from_exception
 
 if TYPE_CHECKING:
@@ -31,10 +31,15 @@ _TIPS = {
 
 
 class ReplyText(NamedTuple):
-    """A reply in words: whether there is a new best, the sentence, and the bound if any."""
+    """A reply in words: a headline, why, what is left, and the bound if any.
+
+    ``good`` is whether there is a new best.
+    """
 
     good: bool
-    sentence: Markup
+    headline: str
+    why: str
+    left: Markup
     bound: str | None
 
 
@@ -66,62 +71,99 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     >>> answer = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
     >>> answer |= {"bound": None, "visible_gain": 0.02}
-    >>> print(describe_reply(answer, context).sentence)
-    No measurable improvement. Your best: accuracy 0.786. Improvements smaller than about 0.02 may
-    not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
+    >>> def show(answer, context):
+    ...     reply = describe_reply(answer, context)
+    ...     print(reply.headline, reply.why, reply.left, sep=" | ")
+    >>> show(answer, context)
+    No measurable improvement | Your best: accuracy 0.786. Improvements smaller than about 0.02 may
+    not be detected. | 43 submissions left, 5 available now (at most 8 in any 24 hours).
     >>> answer["improved"] = True
-    >>> print(describe_reply(answer, context).sentence)
-    A new best: accuracy 0.786 (was 0.78). 43 submissions left, 5 available now (at most 8 in any 24
-    hours).
-    >>> print(describe_reply({**answer, "again": True, "limits": [team]}, context).sentence)
-    Duplicate of submission 7; not counted. At that time your best became accuracy 0.786. 43
+    >>> show(answer, context)
+    New best: 0.786 | Accuracy went from 0.78 to 0.786. | 43 submissions left, 5 available now (at
+    most 8 in any 24 hours).
+    >>> show({**answer, "again": True, "limits": [team]}, context)
+    Duplicate of submission 7 | Not counted. At that time your best became accuracy 0.786. | 43
     submissions left.
     >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
-    >>> print(describe_reply(hidden, context._replace(restriction="hidden")).sentence)
-    No measurable improvement. The best of the whole board is unchanged; it is not shown while
-    the standings are hidden. Improvements smaller than about 0.02 may not be detected. 43
+    >>> show(hidden, context._replace(restriction="hidden"))
+    No measurable improvement | The best of the whole board is unchanged; it is not shown while
+    the standings are hidden. Improvements smaller than about 0.02 may not be detected. | 43
     submissions left.
-    >>> print(describe_reply({**answer, "loss": 1.0, "improved": False}, context).sentence)
-    Your team has no score yet: no measurable improvement so far. Improvements smaller than about
-    0.02 may not be detected. 43 submissions left, 5 available now (at most 8 in any 24 hours).
+    >>> show({**answer, "loss": 1.0, "improved": False, "limits": [team]}, context)
+    No score yet | No measurable improvement so far. Improvements smaller than about 0.02 may not be
+    detected. | 43 submissions left.
     """
-    sentences = _describe_best(answer, context)
     left = remaining_text(
         answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
     )
-    sentence = Markup("{} {}{}.").format(" ".join(sentences), left[0].upper(), left[1:])
     bound = None
-    if (
-        answer["bound"] is not None
-    ):  # the bound is about the current best, not that of a repeated answer
+    if answer["bound"] is not None:
+        # The bound is about the current best, not that of a repeated answer.
         released = None if answer["again"] else answer["loss"]
         bound = bound_text(answer["bound"]["loss"], context.display, released, answer["ladder"])
         if bound is not None:
             ends = answer["bound"]["overfitting"], answer["bound"]["hidden"]
             bound = f"{bound} {format_promise(*ends)}"
-    return ReplyText(answer["improved"] and not answer["again"], sentence, bound)
-
-
-def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> list[str]:
-    """Return sentences about the best score, and this model's score if it is released."""
-    text, loss = context.display.named_text, answer["loss"]
-    return describe_board_answer(
-        BoardAnswer(
-            improved=answer["improved"],
-            again=answer["again"],
-            number=answer["number"],
-            ladder=answer["ladder"],
-            best=None if loss is None else text(loss),
-            score=text(answer["score_loss"]) if _has_own_score(answer) else None,
-            gain=format_gain(answer["visible_gain"]),
-            has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
-            previous=_format_previous(context, loss),
-            new_withheld="its score is published when the board closes",
-            withheld=_why_hidden(context),
-            owner="Your team" if answer["ladder"] == "team" else "The board",
-            proven=answer.get("proven"),
-        )
+    headline, sentences = _describe_best(answer, context)
+    return ReplyText(
+        answer["improved"] and not answer["again"],
+        headline,
+        " ".join(sentences),
+        Markup("{}{}.").format(left[0].upper(), left[1:]),
+        bound,
     )
+
+
+def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> tuple[str, list[str]]:
+    """Return a headline, and sentences on the best and on this model's score if it is released."""
+    display, loss = context.display, answer["loss"]
+    board_answer = BoardAnswer(
+        improved=answer["improved"],
+        again=answer["again"],
+        number=answer["number"],
+        ladder=answer["ladder"],
+        best=None if loss is None else display.named_text(loss),
+        score=display.named_text(answer["score_loss"]) if _has_own_score(answer) else None,
+        gain=format_gain(answer["visible_gain"]),
+        has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
+        previous=_format_previous(context, loss),
+        new_withheld="its score is published when the board closes",
+        withheld=_why_hidden(context),
+        owner="Your team" if answer["ladder"] == "team" else "The board",
+        proven=answer.get("proven"),
+    )
+    sentences = describe_board_answer(board_answer)
+    if answer["again"]:
+        return f"Duplicate of submission {answer['number']}", ["Not counted.", *sentences[1:]]
+    if answer["improved"]:
+        return _describe_new_best(board_answer, context, loss, sentences)
+    if board_answer.score is not None:
+        return f"Score: {display.text(answer['score_loss'])}", sentences[1:]
+    if not board_answer.has_best:
+        return "No score yet", ["No measurable improvement so far.", *sentences[1:]]
+    return "No measurable improvement", sentences[1:]
+
+
+def _describe_new_best(
+    answer: BoardAnswer, context: ReplyContext, loss: float | None, sentences: list[str]
+) -> tuple[str, list[str]]:
+    """Return the headline of a new best, and where it comes from."""
+    headline = "New best" if answer.ladder == "team" else "New best of the whole board"
+    proven = sentences[-1:] if answer.proven else []
+    if loss is None:
+        return headline, [f"{_capitalise(answer.new_withheld)}.", *proven]
+    value, metric = context.display.text(loss), metric_title(context.display.name)
+    if answer.previous is not None:
+        why = [f"{metric} went from {answer.previous} to {value}."]
+    elif context.previous_best is None or context.previous_best >= _WORST_LOSS:
+        why = [f"{metric} {value} is the first score."]
+    else:
+        why = [f"{metric} improved by less than its digits show."]
+    return f"{headline}: {value}", [*why, *proven]
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _format_previous(context: ReplyContext, loss: float | None) -> str | None:

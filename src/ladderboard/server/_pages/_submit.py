@@ -46,7 +46,7 @@ from ladderboard.server._problems import RequestRefused
 
 router = page_router()
 BeforeNumber = Annotated[int | None, Query(ge=1, le=2**53)]
-_SUBMISSIONS_PER_PAGE = 20
+_SUBMISSIONS_PER_PAGE = 10
 _ENDED = {"closing", "closed", "moved"}
 _CLOSED_REASONS = {
     "paused": "The board is paused. It takes no submissions until the organiser resumes it.",
@@ -135,7 +135,6 @@ def _read_submit_page(
         and summary["terms"] is not None
         and not board.terms.summary(caller)["accepted"],
         "answer": outcome.answer,
-        "scored_every_time": board.book.mechanism.scores_every_question,
         "reply": None if outcome.answer is None else _describe_answer(snapshot, outcome.answer),
     }
 

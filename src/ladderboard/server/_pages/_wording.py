@@ -101,8 +101,12 @@ def relative_time(time: str, now: int) -> str:
 
     >>> relative_time("1970-01-03T00:00:00Z", 0), relative_time("1970-01-01T00:00:00Z", 7200)
     ('in 2 days', '2 hours ago')
+    >>> relative_time("1970-01-01T00:00:00Z", 59)
+    'just now'
     """
     seconds = parse_time(time) - now
+    if -60 < seconds <= 0:
+        return "just now"
     return f"in {rough_duration(seconds)}" if seconds > 0 else f"{rough_duration(-seconds)} ago"
 
 

@@ -18,10 +18,10 @@ function formatBytes(bytes) {
 
 function showProblem(text) {
   document.querySelector("#reply")?.remove();
-  const notice = element("div", "", { id: "reply", className: "notice notice-bad", tabIndex: -1 });
+  const notice = element("div", "", { id: "reply", className: "result result-bad", tabIndex: -1 });
   notice.setAttribute("role", "alert");
   notice.append(element("p", text, { className: "notice-said" }));
-  document.querySelector("#main .grid").before(notice);
+  document.querySelector(".board-head").after(notice);
   notice.focus();
 }
 
