@@ -48,35 +48,44 @@ def test_standings_show_ties_baselines_and_the_own_team(visit, example_boards, s
     board = example_boards["leaves"]
     own_team = board.teams[0]
     public, team = visit(script=script), visit(own_team.token, script=script)
-    for visitor in (public, team):
-        visitor.open("/boards/leaves")
+    public.open("/boards/leaves/leaderboard")
     rows = table_rows(public, "Standings")[1:]
+    assert len(rows) == 25 + 1  # teams a page, and a baseline that is not a team
+    public.page.get_by_role("link", name="Next page").click()
+    rows += table_rows(public, "Standings")[1:]
     ranked = [row for row in rows if row[0]]
     assert len(ranked) == 30
     values = [float(row[2]) for row in ranked]
     assert values == sorted(values, reverse=True)
     for rank, _, value, *_ in ranked:  # equal values share a rank, marked with =
         equal = [float(value) == other for other in values]
-        assert rank == f"{equal.index(True) + 1}{'=' if sum(equal) > 1 else ''}"
-    assert any(rank.endswith("=") for rank, *_ in ranked)
+        assert rank == f"{'=' if sum(equal) > 1 else ''}{equal.index(True) + 1}"
+    assert any(rank.startswith("=") for rank, *_ in ranked)
     names = {row[1] for row in rows}
     assert {"A botanist (measured on other leaves) baseline", "Always oak baseline"} <= names
     assert {"O'Hara & Sons <leaves>", "Φύλλα", "Нейролес"} <= names
     assert next(row for row in rows if row[1] == "Latecomers")[2] == "no record"
+    team.open("/boards/leaves/leaderboard")
     marked = [row for row in table_rows(team, "Standings")[1:] if "you" in row[1].split()]
     assert [row[1].split()[0] for row in marked] == [own_team.name]
-    assert f"{own_team.name} (you)" in team.text()
-    assert "(you)" not in public.text()
+    public.open("/boards/leaves")
+    team.open("/boards/leaves")
+    assert f"{own_team.name} you" in team.text()
+    assert "you" not in public.text().split()
 
 
 def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
     public = visit()
-    public.open("/boards/leaves")
-    page, page_text = public.page, public.text()
+    texts = []
+    for tab in ("/rules", "/verify", ""):
+        public.open(f"/boards/leaves{tab}")
+        texts.append(public.text())
+    page, page_text = public.page, " ".join(texts)
     chart = page.locator("section", has=page.get_by_role("heading", name="The best over time"))
     assert chart.locator("svg:visible").count() == 1
     assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
-    chart.locator("summary").click()
+    public.open("/boards/leaves/verify")
+    page.locator("summary").click()
     records = table_rows(public, "Records")[1:]
     assert len(records) >= 5
     best = [float(row[1]) for row in records]
@@ -99,7 +108,7 @@ def test_downloads_are_complete_and_snippets_run(visit, example_boards, tmp_path
     board = example_boards["leaves"]
     public = visit()
     public.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    public.open("/boards/leaves")
+    public.open("/boards/leaves/verify")
     page = public.page
     public.monitor.allow_abort("/boards/leaves/")
 
@@ -121,6 +130,7 @@ def test_downloads_are_complete_and_snippets_run(visit, example_boards, tmp_path
         == example_boards.live_server.call("GET", "/boards/leaves").json()["head"]["entries"]
     )
     # The copied snippet runs.
+    public.open("/boards/leaves/submit")
     snippet = page.locator("pre", has_text="from ladderboard.client import Client")
     snippet.locator("xpath=following-sibling::button[1]").click()
     pasted = page.evaluate("navigator.clipboard.readText()")

@@ -115,9 +115,10 @@ def visit(browser, url):
 
 
 @pytest.mark.parametrize("site", ["beetles-2026", "odd", "hidden"])
+@pytest.mark.parametrize("page", ["index", "standings", "verify"])
 @pytest.mark.parametrize("url", ["hosted"], indirect=True)  # axe fetches style sheets itself
-def test_sites_are_accessible_in_all_colour_schemes_and_on_phones(visit, site):
-    check_page(visit(f"{site}/index.html"))
+def test_sites_are_accessible_in_all_colour_schemes_and_on_phones(visit, site, page):
+    check_page(visit(f"{site}/{page}.html"))
 
 
 def test_the_style_sheet_is_applied(visit):
@@ -133,24 +134,28 @@ def test_links_work(visit, url):
     visitor = visit("many/index.html", script=url.startswith("http"))
     page = visitor.page
     page.click("text=anybody can check it")
-    assert page.url.endswith("many/index.html#check")
-    page.click("text=Next page")
-    assert page.url.endswith("many/standings-2.html#standings")
+    assert page.url.endswith("many/verify.html#check")
+    page.click("text=Leaderboard")
+    page.click("text=Public standings")
+    assert page.url.endswith("many/standings.html")
+    for number in range(2, 6):
+        page.click("text=Next page")
+        assert page.url.endswith(f"many/standings-{number}.html")
     assert "Team 101" in visitor.text("table.standings")
     page.click("text=First page")
-    assert page.url.endswith("many/index.html#standings")
+    assert page.url.endswith("many/standings.html")
     page.click("a.brand")
     assert page.url.endswith("many/index.html")
 
 
 def test_names_are_escaped(visit):
-    visitor = visit("odd/index.html")
+    visitor = visit("odd/standings.html")
     assert visitor.text("h1") == f"Title {EVIL}"
     assert EVIL[:60] in visitor.text("table.standings")
 
 
 def test_the_bundle_can_be_downloaded(visit, sites):
-    visitor = visit("beetles-2026/index.html")
+    visitor = visit("beetles-2026/verify.html")
     visitor.monitor.allow_abort(".bundle")
     with visitor.page.expect_download() as download:
         visitor.page.click("text=beetles-2026.bundle >> nth=0")
