@@ -11,6 +11,16 @@ STATES = [
 ]
 
 
+def test_the_pages_of_a_board_with_thirty_teams_fit_two_screens(visit, example_boards):
+    team = visit(example_boards["leaves"].teams[0].token)
+    team.page.set_viewport_size({"width": 1280, "height": 800})
+    heights = {}
+    for tab in ("", "/data", "/leaderboard", "/submit", "/rules", "/verify"):
+        assert team.open(f"/boards/leaves{tab}") == 200
+        heights[tab] = team.page.evaluate("document.documentElement.scrollHeight")
+    assert max(heights.values()) <= 2 * 800, heights
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_pages_are_accessible_in_all_colour_schemes_and_on_phones(visit, example_boards, state):
     visitor = visit(state.token(example_boards))
