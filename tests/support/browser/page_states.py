@@ -41,7 +41,7 @@ def _submit(visitor: Visitor, body: bytes) -> None:
     file = {"name": "predictions.csv", "mimeType": "text/csv", "buffer": body}
     visitor.page.set_input_files("input[type=file]", file)
     visitor.page.click("form[enctype] button")
-    visitor.page.wait_for_selector("[role=status], [role=alert]")
+    visitor.page.wait_for_selector("#reply")
 
 
 def _submit_valid(visitor: Visitor, boards: ExampleBoards) -> None:
