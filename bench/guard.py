@@ -7,6 +7,16 @@ for a plain CSV file; numpy, httpx and typer for `submit`; numpy and typer for `
 commit: as it comes, with SQLite's default journal, and with all settings of a guard's file, a
 write-ahead log. Every question is a new one: the same predictions again would be looked up and not
 asked.
+
+What was found: of a question to a guard in a process, at 10,000 examples, three fifths of the
+processor time is the interpreter, a seventh the kernel, a twelfth each SQLite and NumPy (perf). No
+part is large, so what helps is to do things once: the key of a question is hashed once, the mark
+beside the file is read in the transaction that needs it, the form that boards store is made for
+boards only, and a gate looks for the net wins that it requires from where a normal law has them. A
+certificate is computed when it is read. The wait for the disk is shorter in a log that is
+overwritten (0.1 ms) than in one that grows (0.2 ms). In a cold command imports are the cost:
+numpy.ma and pydantic are avoided, which took as long as half of NumPy; of `submit`, httpx and the
+mechanisms behind the client's models remain.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_undetected_gains
 from ladderboard.errors import InvalidState
-from ladderboard.losses import display_release, display_risk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,6 +158,8 @@ def metric_value(risk: float | None, shown: Mapping[str, Any] | None) -> float |
     """
     if risk is None or shown is None:
         return risk
+    from ladderboard.losses import display_release  # noqa: PLC0415 - clients need no losses
+
     return display_release(shown["as"], risk, shown["unit"])
 
 
@@ -181,6 +182,8 @@ def format_risk_gain(
         return f"{gain * unit:.2g}"
     if released is None:
         return None  # a gain in a root depends on the best
+    from ladderboard.losses import display_risk  # noqa: PLC0415 - same
+
     before, after = (
         display_risk(shown["as"], risk, shown["unit"])
         for risk in (released, max(released - gain, 0.0))
@@ -190,6 +193,8 @@ def format_risk_gain(
 
 def _slope(shown: Mapping[str, Any]) -> float:
     """Return by how much a metric changes with the loss, for all forms but roots."""
+    from ladderboard.losses import display_risk  # noqa: PLC0415 - same
+
     first, last = (display_risk(shown["as"], risk, shown["unit"]) for risk in (0.0, 1.0))
     return last - first
 
