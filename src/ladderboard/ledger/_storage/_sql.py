@@ -54,7 +54,8 @@ _SELECT_ENTRIES = (
 _SELECT_LAST_CHANGES = (
     "SELECT form FROM main.entry WHERE place IN ("
     "SELECT MAX(e.place) FROM main.entry e JOIN main.entry p ON p.place = e.place - 1 "
-    "WHERE e.place >= ? AND e.place < ? AND e.kind = 'question' AND e.changes > p.changes "
+    "WHERE e.place >= ? AND e.place < ? AND p.place >= ? AND p.place < ? "
+    "AND e.kind = 'question' AND e.changes > p.changes "
     "GROUP BY e.ladder) ORDER BY place"
 )
 _SELECT_SECRETS = "SELECT packed FROM main.secret WHERE place = ?"
@@ -279,8 +280,10 @@ class ReadView(TableView):
 
         The range begins with ``first`` and ends before ``last``.
         """
-        places = (self._first + max(first, 0), self._first + min(max(last, 0), _MAX_ENTRIES))
-        return [_checked_type(row[0], bytes) for row in self.query(_SELECT_LAST_CHANGES, places)]
+        start = self._first + max(first, 0)
+        end = self._first + min(max(last, 0), _MAX_ENTRIES)
+        rows = self.query(_SELECT_LAST_CHANGES, (start, end, start - 1, end))
+        return [_checked_type(row[0], bytes) for row in rows]
 
     def secret_side(self, number: int) -> bytes | None:
         """Return the secret side of an entry; larger numbers belong to other books."""
