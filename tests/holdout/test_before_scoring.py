@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import BudgetSpent, InvalidInput, SessionClosed, StorageFailed
+from ladderboard.errors import (
+    BudgetSpent,
+    InvalidInput,
+    SessionClosed,
+    StaleCopy,
+    StorageFailed,
+)
 from ladderboard.losses import Log, TopK, ZeroOne
 
 N = 200
@@ -50,6 +56,17 @@ def test_nothing_is_scored_when_the_budget_is_spent(guard, scored):
     with pytest.raises(BudgetSpent):
         guard.ask(wrong(20))
     assert len(scored) == 3
+
+
+def test_after_a_refused_transaction_the_mark_is_read_before_anything_is_scored(
+    guard, scored, tmp_path
+):
+    guard.ask(wrong(50))
+    (tmp_path / "guard.db.mark").unlink()
+    for count in (40, 30, 20):
+        with pytest.raises(StaleCopy):
+            guard.ask(wrong(count))
+    assert len(scored) == 2  # the answered one, and the first that was refused
 
 
 def test_after_the_close_nothing_is_scored(guard, scored):
