@@ -27,10 +27,10 @@ def axes(monkeypatch):
     "settings",
     [
         {"n": 10_000, "questions": 1_000},
-        {"n": 500, "questions": 20},
+        pytest.param({"n": 500, "questions": 20}, marks=pytest.mark.slow),
         {"n": 10_000, "questions": 1},
-        {"questions": 10**4, "error": 0.01},
-        {"n": 10**9, "error": 0.003},
+        pytest.param({"questions": 10**4, "error": 0.01}, marks=pytest.mark.slow),
+        pytest.param({"n": 10**9, "error": 0.003}, marks=pytest.mark.slow),
         {"n": 10**12, "error": 0.4},
     ],
 )

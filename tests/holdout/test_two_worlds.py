@@ -254,8 +254,12 @@ def test_worlds_with_different_labels_are_indistinguishable(run_worlds, name):
 OUTCOMES = ["better", "not_worse", "cannot_tell", "worse"]
 
 
+FAST_GATES = {"zero_one, words", "zero_one, sealed", "weighted sum", "custom that raises"}
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in FAST else pytest.mark.slow) for name in CASES]
+    "name",
+    [pytest.param(name, marks=[] if name in FAST_GATES else pytest.mark.slow) for name in CASES],
 )
 def test_worlds_behind_a_gate_are_indistinguishable(run_worlds, monkeypatch, name):
     """With verdicts that do not depend on labels, nothing does."""

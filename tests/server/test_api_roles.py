@@ -146,6 +146,7 @@ EXPECTED = {
     "GET /static/{name}": {"": (200,) * 5, "strange": (200, 200)},
     "GET /install/{name}": {"": (200,) * 5, "strange": (200, 200)},
 }
+LISTS = {"GET /", "GET /api/v1/boards"}
 BODIES = {
     f"PUT {B}/selections": {"submissions": ["{submission}"]},
     f"POST {B}/teams": {"name": "New {role}"},
@@ -278,6 +279,8 @@ def test_every_route_gives_every_role_its_status(make_server, state):
     live_server.foreign_token = join_another_board(live_server)
     shared, wrong = BoardWithRoles(live_server, state), []
     for route, table in sorted(EXPECTED.items(), key=lambda item: not item[0].startswith("GET")):
+        if state != STATES[0] and "{board}" not in route and route not in LISTS:
+            continue  # knows of no board
         board = BoardWithRoles(live_server, state) if route in LASTING else shared
         expected = (*table.get(state, table[""]), *table.get("strange", STRANGE))
         if state == "members" and "{board}" in route and expected[0] != 403:

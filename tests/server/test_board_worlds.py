@@ -168,7 +168,13 @@ LEAKS = {
 }
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in {"refusal", "line"} else pytest.mark.slow)
+        for name in LEAKS
+    ],
+)
 def test_leaks_are_found(run_worlds, monkeypatch, name):
     leak, step_name = LEAKS[name]
     leak(monkeypatch, RiskSpy(monkeypatch))

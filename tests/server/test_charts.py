@@ -83,7 +83,7 @@ steps = st.builds(
 marks = st.builds(Mark, times, st.none() | values, words, large=st.booleans())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(steps, min_size=1, max_size=8), st.lists(marks, max_size=8), st.none() | times, words
 )
@@ -95,7 +95,7 @@ def test_any_steps_are_drawn_inside_the_box(steps, marks, until, title):
 bars = st.builds(Bar, st.integers(0, 10**9), words, words, times, times)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(bars, min_size=1, max_size=9), words)
 def test_any_bars_are_drawn_inside_the_box(bars, title):
     parse_and_check(bar_chart(bars, **WORDS))

@@ -142,6 +142,23 @@ WAYS = {
 }
 
 
+# These depend on the databases; the fast lane tries the others one way only.
+_EVERY_WAY = {
+    "test_a_moved_board_is_complete", "test_the_next_answers_are_what_the_source_would_have_said",
+}  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave most moves between other databases to ``script/test --all``."""
+    first, *_ = WAYS.values()
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        way = parameters.get("source_and_target", first)
+        if way != first and item.originalname not in _EVERY_WAY:
+            item.add_marker(pytest.mark.slow)
+
+
 def _boards(storage, store, key_file=None):
     ticks = itertools.count(1_800_000_000)
     return Boards(
