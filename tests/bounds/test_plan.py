@@ -67,7 +67,7 @@ def test_a_smaller_error_needs_no_less(questions, error, part):
     assert plan(n=n, error=part * error).questions <= plan(n=n, error=error).questions
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(sizes, errors)
 def test_every_row_that_does_not_move_solves_the_same_job(questions, error):
     """What a row finds for n gives at most the error, in the row of the plan the other way."""

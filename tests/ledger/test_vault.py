@@ -1,6 +1,7 @@
 """Encrypted files: what was written is read, and whatever was done to one is found."""
 
 import errno
+import functools
 import io
 import os
 import stat
@@ -52,6 +53,14 @@ def decrypt(form, key=KEY):
 
 LONG = os.urandom(2 * CHUNK + 1000)
 VAULT = encrypt(LONG)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _open_once():
+    """Derive the key of the same file and passphrase once: scrypt takes a second each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyrage.passphrase, "decrypt", functools.cache(pyrage.passphrase.decrypt))
+        yield
 
 
 @pytest.fixture(scope="module")
