@@ -35,7 +35,7 @@ CODES = set(
         (Path(__file__).parents[3] / "docs/reference/files.md")
         .read_text()
         .split("| code |")[1]
-        .split("```")[0],
+        .split("\n\n")[0],
     )
 )
 NUMBERS = [b"\xff\xff\xff\x7f", b"\xff" * 4, b"\0" * 4, b"\0\0\0\x40", b"\xff" * 7 + b"\x7f"]
