@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from ladderboard import board
 from ladderboard.board import Boards, DatabaseStore, restore_board
-from ladderboard.board import _backup as board_backup
 from ladderboard.board._backup import _dump as board_dump
 from ladderboard.ledger import SecretKey, SqliteStorage, write_public_key
 from ladderboard.server._pages._organise import _dump
@@ -116,14 +116,14 @@ def test_invalid_passphrases_and_keys_are_refused(organiser_page, tmp_path):
 def test_one_dump_is_made_at_a_time(
     board_with_history, organiser_page, open_organiser_page, monkeypatch
 ):
-    started, released, dump_board = threading.Event(), threading.Event(), board_backup.dump_board
+    started, released, dump_board = threading.Event(), threading.Event(), board.dump_board
 
     def slow(*arguments, **options):
         started.set()
         assert released.wait(60)
         return dump_board(*arguments, **options)
 
-    monkeypatch.setattr(board_backup, "dump_board", slow)
+    monkeypatch.setattr(board, "dump_board", slow)
     responses = []
     first = threading.Thread(
         target=lambda: responses.append(organiser_page.send("dump", **DUMP_FIELDS))
@@ -159,14 +159,14 @@ def test_a_failed_dump_leaves_no_file(board_with_history, organiser_page, monkey
 @pytest.mark.slow
 def test_a_disconnected_download_leaves_no_file(board_with_history, organiser_page, monkeypatch):
     """The client disconnects in the middle of a file that is larger than the socket's buffer."""
-    dump_board = board_backup.dump_board
+    dump_board = board.dump_board
 
     def large(boards, slug, to, **options):
         head = dump_board(boards, slug, to, **options)
         os.truncate(to, 2**25)
         return head
 
-    monkeypatch.setattr(board_backup, "dump_board", large)
+    monkeypatch.setattr(board, "dump_board", large)
     cookie = "; ".join(f"{name}={value}" for name, value in organiser_page.client.cookies.items())
     body = f"csrf={organiser_page.csrf()}&do=dump&passphrase=long+enough&again=long+enough".encode()
     head = (
