@@ -23,7 +23,10 @@ ROOT = Path(__file__).parents[3]
 
 VARIANTS = {"light": {}, "dark": {"dark": True}, "phone": {"phone": True}}
 # Screenshots in the README: the page, and the element at whose end it is cut.
-README_PAGES = {"board": ("board-digits", "section:has(figure)"), "play": ("play", "#play")}
+README_PAGES = {
+    "board": ("leaderboard", ".standings tbody tr:nth-child(13)"),
+    "play": ("play", "#play"),
+}
 _README_WIDTH = 1080
 # Readers see their own system's font; pictures show a good one.
 _FONTS = """<?xml version="1.0"?>
@@ -112,7 +115,7 @@ def capture_for_readme(browser, boards, state, part: str) -> bytes:
     visitor.page.set_viewport_size({"width": _README_WIDTH, "height": 900})
     visitor.open(state.path)
     box = visitor.page.locator(part).first.bounding_box()
-    clip = {"x": 0, "y": 0, "width": _README_WIDTH, "height": box["y"] + box["height"] + 16}
+    clip = {"x": 0, "y": 0, "width": _README_WIDTH, "height": box["y"] + box["height"]}
     screenshot = Image.open(io.BytesIO(visitor.page.screenshot(clip=clip, full_page=True)))
     visitor.close()
     out = io.BytesIO()

@@ -289,6 +289,17 @@ def gap_text(gap: float) -> str:
     return f"looks {abs(gap):.3f} {'better' if gap > 0 else 'worse'} than it is"
 
 
+def cost_text(gain: float) -> str:
+    """Return what a board costs honest teams.
+
+    >>> cost_text(0.0491), cost_text(0.0)
+    ('gains below 0.049 may not show.', 'none: every gain shows.')
+    """
+    if not gain:
+        return "none: every gain shows."
+    return f"gains below {gain:.3f} may not show."
+
+
 def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
     """Return a sentence about what a board reveals."""
     mechanism: Any = board.mechanism
@@ -364,6 +375,7 @@ def _template_variables(choice: PlayChoice) -> dict[str, Any]:
             "about": describe_board(board, choice),
             "picture": draw_board(board, choice.questions),
             "curves": [(curve, gap_text(curve.gap)) for curve in board.curves],
+            "cost": cost_text(board.undetected_gain),
         }
         for board in boards
     ]
