@@ -247,6 +247,8 @@ def test_teams_within_chance_of_the_first_share_a_band(empty_server):
     rows = re.findall(r"<tr([^>]*)><td>", page)
     assert rows == [' class="shaded"', ' class="shaded"', ""]
     assert "The 2 shaded teams cannot be told apart" in re.sub(r"<[^>]*>", "", page)
+    public = get_page(live_server).text
+    assert public.count("shaded") == 2  # on the overview, too
     bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)".*?<circle cx="([\d.]+)"', page)
     for low, high, middle in bars:
         assert float(low) < float(middle) < float(high)

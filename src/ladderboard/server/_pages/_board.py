@@ -387,8 +387,11 @@ def standings_table(
     digits = scale.display.digits
     ends = scale.range(scale.errors)
     by_mean = page["ranked_by"] == "mean_rank"
-    if by_mean:  # a score in one metric does not decide which teams can be told apart
-        scale = scale._replace(best=None)
+    level = [row for row in page["rows"] if row["rank"] and scale.is_level(row["loss"])]
+    # A score in one metric does not decide which teams can be told apart by their mean rank, and
+    # the first team alone is no band.
+    if by_mean or (len(level) == 1 and level[0]["rank"] == 1):
+        level, scale = [], scale._replace(best=None)
     write = partial(_standings_row, scale=scale, ends=ends, now=now, by_mean=by_mean)
     rows = [(row["loss"], write(row)) for row in page["rows"]]
     for declared in page["declared"]:
@@ -401,7 +404,6 @@ def standings_table(
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
         # By mean rank a number of one metric has no place among the teams.
         rows.insert(len(rows) if by_mean else next(worse, len(rows)), (loss, row))
-    level = [row for row in page["rows"] if row["rank"] and scale.is_level(row["loss"])]
     pinned = ""
     if own is not None and not any(row["you"] for row in page["rows"]):
         pinned = write(own)._replace(kind="you pinned").to_html()
@@ -416,7 +418,7 @@ def standings_table(
         "ends": None if ends is None else [format_decimals(end, digits) for end in ends],
         "ties": any(row["tied"] for row in page["rows"]),
         "proven": any(row["proven"] for row in page["rows"]),
-        "level": len(level) if len(level) > 1 else 0,
+        "level": len(level),
         "level_goes_on": bool(level) and page["next"] is not None and level[-1] == page["rows"][-1],
         "frozen": page["as_of"] if page["frozen"] else None,
         "next": page["next"],
