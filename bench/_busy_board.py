@@ -1,4 +1,4 @@
-"""The page of a board with a thousand teams, for bench/server.py, beside its standings as JSON."""
+"""The page of a board with many teams, for bench/server.py, beside its standings as JSON."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 _N, _TIMES, _ROUNDS = 1_000, 20, 15
 _RULES = """
 title: Busy
-description: A board with a thousand teams, which all get better.
+description: A board with many teams, which all get better.
 loss: accuracy
-questions: 4000
-teams: 1000
+questions: 40000
+teams: 10000
 ladder: team
 mechanism: {name: ladder, step: 0.001}
 """

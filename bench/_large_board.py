@@ -1,4 +1,4 @@
-"""A board with many teams and submissions for bench/server.py, written directly to the database.
+"""A board with many teams and submissions, written directly to the database.
 
 Reading its standings costs as much as on a real board; its ledger is not valid.
 """
@@ -9,15 +9,17 @@ import http.client
 import json
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psycopg
 
 from _timing import min_seconds
 from ladderboard.board import open_boards, read_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 
@@ -31,87 +33,98 @@ mechanism: {name: ladder, step: 0.01}
 """
 _START = 1_700_000_000
 _FORM = b'{"kind":"question"}' + bytes(400)
-_TEAM = (
-    "INSERT INTO team (book, number, id, name, folded, kind, disqualified, made, used, last, "
-    "released, since) VALUES (?, ?, ?, ?, ?, 'team', 0, ?, ?, ?, ?, ?)"
-)
-_SUBMISSION = (
-    "INSERT INTO submission (book, team, number, id, entry, time, message, format, size, place, "
-    "chosen, epoch, value, score, improved, question) "
-    "VALUES (?, ?, ?, ?, ?, ?, '', 'csv', 20000, ?, 0, 0, ?, NULL, ?, ?)"
-)
-_ENTRY = (
-    "INSERT INTO entry (place, kind, ladder, question, asker, hash, time, asked, changes, ladders, "
-    "lost, charged, closed, form) VALUES (?, 'question', 0, ?, ?, ?, ?, ?, 0, 1, 0, 0, 0, ?)"
-)
+_TEAM = ("book", "number", "id", "name", "folded", "kind", "disqualified", "made", "used", "last",
+         "released", "since")  # fmt: skip
+_SUBMISSION = ("book", "team", "number", "id", "entry", "time", "message", "format", "size",
+               "place", "chosen", "epoch", "value", "score", "improved", "question")  # fmt: skip
+_ENTRY = ("place", "kind", "ladder", "question", "asker", "hash", "time", "asked", "changes",
+          "ladders", "lost", "charged", "closed", "form")  # fmt: skip
+_MARK = ("book", "mark", "number")
 _ENTRIES = 2**40
 _TIMES, _ROUNDS = 40, 15
 
 
-def create_large_board(path: Path, slug: str, *, teams: int, submissions: int) -> None:
-    """Create a database with one board, its teams, and their submissions."""
-    folder = path.with_name(slug)
+class _Inserter:
+    """Inserts many rows: by SQLite's own driver, or by PostgreSQL's COPY."""
+
+    def __init__(self, database: str) -> None:
+        self._postgres = "://" in database
+        self.connection: Any = (
+            psycopg.connect(database.replace("+psycopg", ""), options="-c search_path=ladderboard")
+            if self._postgres
+            else sqlite3.connect(database)
+        )
+
+    def insert(self, table: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:
+        names = ", ".join(columns)
+        if not self._postgres:
+            marks = ", ".join("?" * len(columns))
+            self.connection.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608
+            return
+        with self.connection.cursor().copy(f"COPY {table} ({names}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+def create_large_board(
+    path: Path,
+    slug: str,
+    *,
+    teams: int,
+    submissions: int,
+    n: int = 3,
+    database: str | None = None,
+) -> None:
+    """Create a board with teams and their submissions, in a new database unless one is given."""
+    folder = path.with_name(f"{slug}-folder")
     folder.mkdir()
-    (folder / "board.yaml").write_text(_RULES)
-    (folder / "holdout.csv").write_text("id,label\n0,1\n1,0\n2,1\n")
-    boards = open_boards(path, create=True)
+    (folder / "board.yaml").write_text(_RULES + f"slug: {slug}\n")
+    labels = "".join(f"{row},{(row + 1) % 2}\n" for row in range(n))
+    (folder / "holdout.csv").write_text(f"id,label\n{labels}")
+    database = str(path) if database is None else database
+    boards = open_boards(database, create=True)
     boards.create(read_folder(folder))
     boards.close()
-    with closing(sqlite3.connect(path)) as database:
-        book, first = database.execute(
-            "SELECT book, (SELECT count(*) FROM entry) FROM board WHERE slug = ?", (slug,)
-        ).fetchone()
-        _fill(database, book, first, teams, submissions // teams)
-        database.commit()
+    inserter = _Inserter(database)
+    with closing(inserter.connection):
+        query = f"SELECT book FROM board WHERE slug = '{slug}'"  # noqa: S608
+        ((book,),) = inserter.connection.execute(query).fetchall()
+        query = f"SELECT MAX(place) + 1 FROM entry WHERE place / {_ENTRIES} = {book}"  # noqa: S608
+        ((following,),) = inserter.connection.execute(query).fetchall()
+        _fill(inserter, book, following - book * _ENTRIES, teams, submissions // teams)
+        inserter.connection.commit()
 
 
-def _fill(database: sqlite3.Connection, book: int, first: int, teams: int, per_team: int) -> None:
+def _fill(inserter: _Inserter, book: int, first: int, teams: int, per_team: int) -> None:
     values = np.random.default_rng(0).random(teams).round(3).tolist()  # some are equal
 
     def rows() -> Iterator[tuple[int, int, int, str]]:
         for index in range(teams * per_team):
-            yield index, index % teams + 1, index // teams + 1, f"{index:032x}"
+            yield index, index % teams + 1, index // teams + 1, f"{book:08x}{index:024x}"
 
     last = _START + teams * per_team
     seats = (
-        (
-            book,
-            index,
-            f"{index:016x}",
-            f"Team {index}",
-            f"team{index}",
-            _START,
-            per_team,
-            last,
-            value,
-            _START + index,
-        )
+        (book, index, f"{index:016x}", f"Team {index}", f"team{index}", "team", 0, _START,
+         per_team, last, value, _START + index)
         for index, value in enumerate(values, 1)
-    )
-    database.executemany(_TEAM, seats)
+    )  # fmt: skip
+    inserter.insert("team", _TEAM, seats)
     sent = (
-        (
-            book,
-            team,
-            index,
-            submission_id,
-            first + n,
-            _START + n,
-            submission_id,
-            values[team - 1],
-            index == 1,
-            index,
-        )
+        (book, team, index, submission_id, first + n, _START + n, "", "csv", 20000, submission_id,
+         0, 0, values[team - 1], None, int(index == 1), index)
         for n, team, index, submission_id in rows()
-    )
-    database.executemany(_SUBMISSION, sent)
+    )  # fmt: skip
+    inserter.insert("submission", _SUBMISSION, sent)
     first_entry = book * _ENTRIES + first
     entries = (
-        (first_entry + n, index, f"{team:016x}", bytes(32), _START + n, n + 1, _FORM)
+        (first_entry + n, "question", 0, index, f"{team:016x}", bytes(32), _START + n, n + 1, 0, 1,
+         0, 0, 0, _FORM)
         for n, team, index, _ in rows()
-    )
-    database.executemany(_ENTRY, entries)
-    database.execute("UPDATE board SET teams = ? WHERE book = ?", (teams, book))
+    )  # fmt: skip
+    inserter.insert("entry", _ENTRY, entries)
+    marks = ((book, blake2b(b"%d" % n, digest_size=32).digest(), first + n) for n, *_ in rows())
+    inserter.insert("mark", _MARK, marks)
+    inserter.connection.execute(f"UPDATE board SET teams = {teams} WHERE book = {book}")  # noqa: S608
 
 
 def time_pages(small: int, large: int, limit: int) -> list[float]:

@@ -74,8 +74,14 @@ def submissions(folder: Path, rounds: int) -> None:
     report_ratio(
         f"durable submissions, n={N:.0e}, 20 KB / bare handler",
         ratio,
-        "at least 0.5",
-        detail=f"{rates[0]:.0f} a second / {rates[1]:.0f}; p99 {late[0]:.0f} ms / {late[1]:.0f} ms",
+        "at least 0.75",
+        detail=f"{rates[0]:.0f} a second / {rates[1]:.0f}",
+    )
+    report_ratio(
+        "their 99th percentile / the bare handler's",
+        late[0] / late[1],
+        "at most 1.2",
+        detail=f"{late[0]:.0f} ms / {late[1]:.0f} ms",
     )
 
 
@@ -99,9 +105,9 @@ def leaderboard(folder: Path) -> None:
                 )
 
 
-def page(folder: Path) -> None:
-    """Measure the time and the size of the page of a board with a thousand teams."""
-    token = create_busy_board(folder / "busy.db", teams=1_000, per_team=2)
+def page(folder: Path, teams: int) -> None:
+    """Measure the time and the size of the page of a board with many teams."""
+    token = create_busy_board(folder / "busy.db", teams=teams, per_team=2)
     serve = ("-m", "ladderboard", "serve", "--port", "0", "--database", folder / "busy.db")
     with start_server(*serve) as server:
         port = server.port
@@ -109,7 +115,7 @@ def page(folder: Path) -> None:
         sent, packed = page_bytes(port)
     for whose, (seconds, standings) in timings.items():
         report_ratio(
-            f"board's page, 1e3 teams, {whose} / JSON",
+            f"board's page, {teams:.0e} teams, {whose} / JSON",
             seconds / standings,
             "at most 2",
             detail=f"{1e3 * seconds:.2f} ms / {1e3 * standings:.2f} ms",
@@ -126,12 +132,15 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     arguments.add_argument("--only", choices=("submissions", "leaderboard", "page"))
+    arguments.add_argument("--quick", action="store_true", help="fewer rounds and teams")
     options = arguments.parse_args()
     # In the repository: a temporary directory may be in memory rather than on a disk.
     with tempfile.TemporaryDirectory(dir=ROOT) as temporary:
         if options.only in {None, "submissions"}:
-            submissions(Path(temporary), options.rounds)
-        if options.only in {None, "leaderboard"}:
+            submissions(
+                Path(temporary), min(options.rounds, 5) if options.quick else options.rounds
+            )
+        if options.only == "leaderboard" or (options.only is None and not options.quick):
             leaderboard(Path(temporary))
         if options.only in {None, "page"}:
-            page(Path(temporary))
+            page(Path(temporary), 1_000 if options.quick else 10_000)

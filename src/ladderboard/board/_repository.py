@@ -984,7 +984,7 @@ _DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
 
 def insert_upload(view: TableView, file_id: str, body: bytes) -> None:
     """Store a file."""
-    view.execute(_INSERT_UPLOAD, (file_id, body))
+    view.execute_all([(_INSERT_UPLOAD, (file_id, body))])
 
 
 def read_upload(view: TableView, file_id: str) -> bytes | None:

@@ -51,9 +51,9 @@ def kl(q: float, p: float) -> float:
         return math.inf if p <= 0 else -math.log(p)
     if p <= 0 or p >= 1:
         return math.inf
-    difference = p - q
-    return q * _log_remainder(difference / q, p / q) + (1 - q) * _log_remainder(
-        -difference / (1 - q), (1 - p) / (1 - q)
+    rest, difference = 1 - q, p - q
+    return q * _log_remainder(difference / q, p / q) + rest * _log_remainder(
+        -difference / rest, (1 - p) / rest
     )
 
 

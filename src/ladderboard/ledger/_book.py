@@ -47,7 +47,6 @@ from ladderboard.tape import Tape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
 
     from ladderboard.ledger._chain import Receipt
     from ladderboard.ledger._commitments import Encryption, Opening
@@ -242,9 +241,11 @@ class Book(BookContext):
         with self.storage.read_transaction(self.name) as view:
             yield view
 
-    def reading_latest(self) -> AbstractContextManager[ReadView]:
+    @contextmanager
+    def reading_latest(self) -> Iterator[ReadView]:
         """Begin to read the book without a transaction: each statement sees the latest commit."""
-        return self.storage.read_latest(self.name)
+        with self.storage.read_latest(self.name) as view:
+            yield view
 
     @contextmanager
     def transaction(self) -> Iterator[BookTransaction]:

@@ -306,7 +306,7 @@ class BookTransaction:
         new_answer = self._ask_and_record(question)
         for key in (book.dedupe_key(question), book.idempotency_dedupe_key(question)):
             if key is not None:
-                self.view.add_dedupe_key(key, new_answer.entry_number)
+                self.view.add_dedupe_key(key, new_answer.entry_number, defer=True)
         return new_answer
 
     def find_duplicate(self, question: ScoredQuestion) -> RecordedAnswer | None:

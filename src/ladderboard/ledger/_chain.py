@@ -125,7 +125,7 @@ class LadderSessions:
     ) -> None:
         """Store the new state of a session, and cache the session."""
         stored = self._encrypt_state(ladder, encoded)
-        book.set_ladder_state(ladder, stored, changed=changed)
+        book.set_ladder_state(ladder, stored, changed=changed, defer=True)
         self._cached_sessions[ladder] = (stored, encoded, session)
 
     def changes_of_others(self, book: ReadView, ladder: int) -> int:

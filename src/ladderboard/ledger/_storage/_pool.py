@@ -94,6 +94,16 @@ class Connection(ABC):
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
 
+    def defer(
+        self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
+    ) -> None:
+        """Run a statement before the next one that is not deferred, or at the commit.
+
+        ``none_changed`` is what to say if it changes no row; None if that is no error.
+        """
+        if not self.execute(statement, values) and none_changed is not None:
+            raise InvalidState(none_changed)
+
     @abstractmethod
     def begin(self, *, write: bool) -> None:
         """Begin a transaction."""

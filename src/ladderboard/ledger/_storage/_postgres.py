@@ -448,14 +448,13 @@ class PostgresConnection(Connection):
         self._prefix = pool.prefix
         self._translations = pool.translations
         self._book_ids = pool.book_ids
+        self._deferred: list[tuple[str, tuple[Any, ...], str | None]] = []
         self._alone = False  # whether the next statement is the first, outside of a transaction
 
     def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
-        translated = self._translations.get(statement)
-        if translated is None:
-            translated = statement.replace("main.", self._prefix).replace("?", "%s")
-            translated = translated.replace("NULL AS now", _NOW_COLUMN)
-            self._translations[statement] = translated
+        if self._deferred:
+            self._run_deferred()
+        translated = self._translate(statement)
         try:
             # Without values, several statements can be sent at once.
             return self.connection.execute(translated, values or None)
@@ -468,13 +467,46 @@ class PostgresConnection(Connection):
                 return self._execute(statement, values)
             raise self._translate_error(error) from None
 
+    def _translate(self, statement: str) -> str:
+        translated = self._translations.get(statement)
+        if translated is None:
+            translated = statement.replace("main.", self._prefix).replace("?", "%s")
+            translated = translated.replace("NULL AS now", _NOW_COLUMN)
+            self._translations[statement] = translated
+        return translated
+
+    def defer(
+        self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
+    ) -> None:
+        """Send a statement with others in one message; an error is raised when they are sent."""
+        if self.broken or self.pooled.process != os.getpid():
+            self._execute(statement, values)  # which refuses
+        self._deferred.append((statement, values, none_changed))
+
+    def _run_deferred(self, *, uncertain: bool = False) -> None:
+        deferred, self._deferred = self._deferred, []
+        try:
+            with self.connection.pipeline():
+                cursors = [
+                    self.connection.execute(self._translate(statement), values)
+                    for statement, values, _ in deferred
+                ]
+        except self._driver.Error as error:
+            uncertain = uncertain and self.connection.closed
+            self._break()
+            raise self._translate_error(error, uncertain=uncertain) from None
+        for cursor, (_, _, none_changed) in zip(cursors, deferred, strict=True):
+            if none_changed is not None and not cursor.rowcount:
+                raise InvalidState(none_changed)
+
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
         cursor = self._execute(statement, values)
         if self._alone:
             self._alone = False
             self.connection.timeout = self._address.timeouts.read
-        return cursor.fetchall() if cursor.description is not None else []
+        # A description would be made anew for every result, column by column.
+        return cursor.fetchall() if cursor.pgresult.nfields else []
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
@@ -532,6 +564,8 @@ class PostgresConnection(Connection):
 
     def commit(self) -> None:
         """Commit; if the server does not confirm it, the error is ``uncertain``."""
+        if self._deferred:
+            self._run_deferred(uncertain=True)
         try:
             status = self.connection.execute("COMMIT").statusmessage
         except self._driver.Error as error:
@@ -547,6 +581,7 @@ class PostgresConnection(Connection):
 
     def rollback(self) -> None:
         """Roll back the transaction."""
+        self._deferred = []
         if self.broken:
             return
         try:

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 _INT64_LIMIT = 2**63
 _MAX_ENTRIES = 2**40  # more than any book will have
 _PAGE = 500  # entries read at once
+_KEY_TAKEN = "This key belongs to an entry already."
 _DAMAGED = "The database is damaged: a column has a value that Ladderboard never writes."
 _STATE_TYPES = (int, bytes, *(int,) * 7)
 _STATE_START = -len(_STATE_TYPES) - 1  # in a row that ends with STATE_COLUMNS
 _SELECT_STATE = (
-    "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
+    "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed, NULL AS now "
     "FROM main.entry WHERE place >= ? AND place < ? ORDER BY place DESC LIMIT 1"
 )
 STATE_COLUMNS = (
@@ -182,15 +183,16 @@ class TableView:
         self.execute: Callable[..., int] = connection.execute
         """Run a statement that changes rows, and return how many."""
         self._now: Callable[..., int | None] = connection.now
+        self._defer: Callable[..., None] = connection.defer
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
-        self.query = self.execute = self._now = _refuse_ended_view
+        self.query = self.execute = self._now = self._defer = _refuse_ended_view
 
     def execute_all(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
-        """Run statements that change rows, each with its values."""
+        """Run statements that change rows, each with its values, before the next one reads."""
         for statement, values in statements:
-            self.execute(statement, values)
+            self._defer(statement, values)
 
     def now(self) -> int | None:
         """Return the database server's time; None if the database has no clock of its own."""
@@ -238,7 +240,11 @@ class ReadView(TableView):
         """Return the state of the chain, which is stored with its last entry."""
         if self._chain_state is None:
             rows = self.query(_SELECT_STATE, (self._first, self._first + _MAX_ENTRIES))
-            self._chain_state = self._chain_state_from_row(rows[0]) if rows else EMPTY_CHAIN
+            if rows:
+                self._chain_state = self._chain_state_from_row(rows[0][:-1])
+                self._server_time = rows[0][-1]
+            else:
+                self._chain_state = EMPTY_CHAIN
         return self._chain_state
 
     def chain_state_at(self, entries: int) -> ChainState:
@@ -246,7 +252,7 @@ class ReadView(TableView):
         rows = self.query(
             _SELECT_STATE, (self._first, self._first + min(max(entries, 0), _MAX_ENTRIES))
         )
-        return self._chain_state_from_row(rows[0]) if rows else EMPTY_CHAIN
+        return self._chain_state_from_row(rows[0][:-1]) if rows else EMPTY_CHAIN
 
     def chain_states_at(self, entries: Sequence[int]) -> list[ChainState]:
         """Return the states of the chain at several lengths, in order, with one statement."""
@@ -366,17 +372,26 @@ class WriteView(ReadView):
             *counts,
             check_bytes(encoded),
         )
-        self.execute(_INSERT_ENTRY, (place, *values))
+        self._defer(_INSERT_ENTRY, (place, *values))
         if secret is not None:
-            self.execute(_INSERT_SECRETS, (place, secret))
+            self._defer(_INSERT_SECRETS, (place, secret))
         self._chain_state = chain_state
 
-    def add_dedupe_key(self, key: bytes, number: int) -> None:
-        """Record a key of an entry."""
-        if not self.execute(
-            _INSERT_DEDUPE_KEY, (self.book_id, check_bytes(key), check_int(number))
-        ):
-            raise InvalidState("This key belongs to an entry already.")
+    def add_dedupe_key(self, key: bytes, number: int, *, defer: bool = False) -> None:
+        """Record a key of an entry; ``defer`` may refuse one that is taken as late as the commit.
+
+        Then nothing of the transaction is committed.
+        """
+        values = (self.book_id, check_bytes(key), check_int(number))
+        self._change_one(_INSERT_DEDUPE_KEY, values, _KEY_TAKEN, defer=defer)
+
+    def _change_one(
+        self, statement: str, values: tuple[Any, ...], refusal: str, *, defer: bool
+    ) -> None:
+        if defer:
+            self._defer(statement, values, refusal)
+        elif not self.execute(statement, values):
+            raise InvalidState(refusal)
 
     def add_ladder(self, ladder: int, name: str, state: bytes, *, changes: int = 0) -> None:
         """Add a ladder; a number or a name that is taken is refused."""
@@ -384,11 +399,12 @@ class WriteView(ReadView):
         if not self.execute(_INSERT_LADDER, (*values, check_int(changes))):
             raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
 
-    def set_ladder_state(self, ladder: int, state: bytes, *, changed: bool = False) -> None:
-        """Replace a ladder's state, and count a change."""
+    def set_ladder_state(
+        self, ladder: int, state: bytes, *, changed: bool = False, defer: bool = False
+    ) -> None:
+        """Replace a ladder's state, and count a change; ``defer`` as for ``add_dedupe_key``."""
         values = (check_bytes(state), int(changed), self.book_id, check_int(ladder))
-        if not self.execute(_UPDATE_LADDER, values):
-            raise InvalidState(f"There is no ladder {ladder}.")
+        self._change_one(_UPDATE_LADDER, values, f"There is no ladder {ladder}.", defer=defer)
 
     def set_value(self, name: str, value: bytes) -> None:
         """Store a value under a name."""
