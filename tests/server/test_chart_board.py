@@ -66,11 +66,23 @@ def test_a_history_has_a_text_description():
         "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
         "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
-    assert "The band is where the best true accuracy lies" in caption
+    assert "The best true accuracy lies between" in caption
     assert "The line ends now, on 15 Jan 2027, 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
     assert history_chart(history_data(*points[1:])) is None  # a flat line says nothing
+
+
+def test_bounds_that_are_wider_than_the_chart_are_not_drawn():
+    def points(low):
+        bounds = {"low": 0.1, "high": 0.2, "vacuous": False, "display": {"low": low, "high": 0.99}}
+        return [
+            {**history_point(hour, value, hour), "bound": bounds}
+            for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))
+        ]
+
+    assert "chart-band" in history_chart(history_data(*points(0.65)))
+    assert "chart-band" not in history_chart(history_data(*points(0.1)))
 
 
 def test_baselines_in_view_are_dashed():

@@ -363,12 +363,14 @@ def zoomed_range(steps: Sequence[ChartStep], marks: Sequence[Mark], xs: Range) -
 
 
 def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
-    """Return a band where bounds are known."""
+    """Return a band where bounds are known, and at least one of them is in view."""
     ends = [*(following.time for _, following in pairwise(steps)), area.xs.high]
     band = "".join(
         area.box(step.time, end, step.low, step.high)
         for step, end in zip(steps, ends, strict=True)
-        if step.low is not None and step.high is not None
+        if step.low is not None
+        and step.high is not None
+        and (step.low > area.ys.low or step.high < area.ys.high)
     )
     return _draw_path(band, "chart-band")
 
@@ -596,7 +598,7 @@ def _draw_history(history_json: str) -> Markup | None:
     if last.low is not None:
         bounds = _bound_text(last, digits, "")
         summary += f" The best model so far is truly worth{bounds}, {confidence}."
-        caption += f"The band is where the best true {metric} lies, {confidence}: now{bounds}."
+        caption += f"The best true {metric} lies{bounds}, {confidence}; a band shows it if it fits."
     else:
         caption += "There is no guarantee for the best true score."
     return step_chart(
