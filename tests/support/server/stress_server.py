@@ -11,9 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import psycopg
 
 from ladderboard.board import Caller, FolderStore, Role, open_boards
 from ladderboard.holdout import AlignedPredictions
@@ -98,6 +101,20 @@ class StressServer:
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
         self._process.stdout.close()
+        if self.database.startswith("postgresql"):
+            self._wait_for_backends()
+
+    def _wait_for_backends(self):
+        """Wait until PostgreSQL has ended what the killed server had sent, a commit perhaps."""
+        count = (
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        deadline = time.monotonic() + 60
+        with psycopg.connect(self.database, autocommit=True) as connection:
+            while connection.execute(count).fetchone() != (0,):
+                assert time.monotonic() < deadline, "PostgreSQL still serves the killed server."
+                time.sleep(0.01)
 
     def stop(self):
         """Stop the server with SIGTERM; return its exit code."""
