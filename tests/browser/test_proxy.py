@@ -33,7 +33,9 @@ def test_joining_and_submitting_behind_a_path_prefix(browser, public):
         assert ada.open(f"{public.url}/") == 200
         ada.page.get_by_role("link", name="Small").first.click()
         ada.page.wait_for_url(board)
+        ada.page.get_by_role("link", name="from a program").click()
         assert f"ladderboard submit {board} -f" in ada.text("main")
+        ada.page.go_back()
         ada.page.get_by_role("link", name="Join").first.click()
         ada.page.get_by_label("name").first.fill("Ada")
         ada.page.get_by_role("button", name=re.compile("Join|Register")).click()

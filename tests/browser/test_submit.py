@@ -17,12 +17,15 @@ def join_lines(*lines):
 INVALID_FILES = {
     "missing ids": (
         join_lines(*LINES[:20], *LINES[23:]),
-        ["One thing is wrong with this file Nothing was counted.", "Missing", "3 ids: 19, 20, 21"],
+        ["One thing is wrong with this file Nothing was counted.", "3 missing ids: 19, 20, 21"],
     ),
-    "many missing ids": (join_lines(*LINES[:300]), ["101 ids: 299, 300, 301", "and 91 more"]),
+    "many missing ids": (
+        join_lines(*LINES[:300]),
+        ["101 missing ids: 299, 300, 301", "and 91 more"],
+    ),
     "ids that come twice": (
         join_lines(*LINES, LINES[5], LINES[9]),
-        ["More than once", "2 ids: 4, 8"],
+        ["2 duplicate ids: 4, 8"],
     ),
     "values that are none": (
         join_lines(*LINES[:8], "7,nan", "8,", "9,maybe", *LINES[11:]),
@@ -34,7 +37,7 @@ INVALID_FILES = {
     ),
     "two mistakes at once": (
         join_lines(*LINES[:20], *LINES[23:], LINES[5], "zebra,1"),
-        ["3 things are wrong", "19, 20, 21", "zebra", "More than once"],
+        ["3 things are wrong", "19, 20, 21", "zebra", "1 duplicate id"],
     ),
     "no table at all": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, ["Nothing was counted"]),
     "nothing": (b"", ["empty", "Nothing was counted"]),

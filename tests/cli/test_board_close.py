@@ -178,7 +178,7 @@ def test_a_closed_board_is_exported_as_a_site_again(run_cli, board):
         "bundle": "first.bundle",
     }
     assert {"holdout", "file"} < set(kinds(read_bundle(SITE / "first.bundle")))
-    page = (SITE / "index.html").read_text()
+    page = (SITE / "verify.html").read_text()
     assert "every draw, the labels, what teams submitted." in page
     output = run_cli("board", "close", "first", "--site", "other", "--out", "own.bundle").out
     assert (Path("other/first.bundle").read_bytes()) == Path("own.bundle").read_bytes()
@@ -191,7 +191,7 @@ def test_a_site_without_a_bundle(run_cli, board):
     assert (result.code, board()) == (0, "closed")
     assert "bundle" not in " ".join(result.out.split()).partition("site holds")[2]
     assert list(SITE.glob("*.bundle")) == []
-    page = (SITE / "index.html").read_text()
+    page = (SITE / "verify.html").read_text()
     command = page.partition("<code>ladderboard ")[2].partition("\n")[0].split()
     assert command[:2] == ["verify", "--ledger"]
     assert run_cli("verify", "--ledger", SITE / command[2], *command[3:]).code == 0

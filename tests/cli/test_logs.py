@@ -35,8 +35,6 @@ def test_a_guard_is_created_from_the_ids_in_a_log(run_guard, samples):
     result = run_guard("create", "new.db", "--lm-eval", "sums.jsonl", "--questions", "5")
     output = " ".join(result.out.split())
     assert "new.db is created: 12 examples, 5 questions." in output
-    assert "Loss: shortfall." in output
-    assert "Secret: risks and the noise key." in output
     assert "--labels TABLE and --loss score" in output
     assert "of its dataset" not in output
     assert output.endswith("Next: ladderboard guard ask new.db --lm-eval FILE")

@@ -154,7 +154,7 @@ def test_other_values_than_classes_are_refused(path, tmp_path):
     # Undeclared, the classes are those of the labels; nothing that is surely wrong can be asked.
     for name, predictions in (("declared", [0, 1]), ("taken", None)):
         guard = create(tmp_path / f"{name}.db", classes=predictions)
-        with pytest.raises(InvalidPredictions, match=r"classes \(0, 1\); there is 2") as refused:
+        with pytest.raises(InvalidPredictions, match=r"classes 0, 1; got 2") as refused:
             guard.ask(wrong(50) * 2)
         assert [problem.code for problem in refused.value.problems] == ["unknown_class"]
         assert guard.remaining == 20

@@ -159,7 +159,8 @@ def test_pages_say_who_submits_scores(score_server):
     score_server.submit(score_server.organiser, scores(60), query=f"?team={team}")
     with score_server.browser() as browser:
         path = f"/boards/{score_server.slug}"
-        page = text_of(browser.get(path).text)
+        tabs = ("", "/submit", "/rules", "/leaderboard", "/data")
+        page = " ".join(text_of(browser.get(path + tab).text) for tab in tabs)
         assert "Evaluators give a score from 0 to 1, the best, to each of 300 hidden" in page
         assert "a team itself cannot submit" in page
         assert "--data-binary @scores.csv" in page

@@ -118,7 +118,8 @@ def test_the_site_of_a_hidden_or_anonymous_board_shows_no_names(
     assert (folder / "ledger.jsonl").read_bytes() == page
     if visibility == "hidden":
         names = {path.name for path in folder.iterdir()}
-        assert names == {"index.html", "ledger.jsonl", "board.json", "sha256sums.txt", "static"}
+        pages = {"index.html", "rules.html", "standings.html", "verify.html"}
+        assert names == pages | {"ledger.jsonl", "board.json", "sha256sums.txt", "static"}
         assert len(page.splitlines()) == 1
         board_json = json.loads((folder / "board.json").read_bytes())
         assert (board_json["used"], board_json["best"]["released"]) == (None, None)

@@ -77,7 +77,7 @@ def test_what_cannot_be_scored_fails_with_the_reasons(worker, guard, pack, predi
     ran = worker.score(pack(half))
     assert (ran.status, ran.code, ran.output, ran.stdout) == ("Failed", 1, [], "")
     assert ran.stderr.startswith("2 problems were found:\n- ")
-    assert "200 ids" in ran.stderr
+    assert "200 missing ids" in ran.stderr
     assert "9999" in ran.stderr
     assert guard.remaining == 20
 
@@ -262,7 +262,7 @@ def test_a_board_answers_for_its_teams(live_server, tmp_path, pack):
     assert first.scores == again.scores == {"released": 0.2, "improved": 1, "remaining": 24}
     assert worse.scores == {"released": 0.2, "improved": 0, "remaining": 23}
     ran = worker.score(pack(b"id,prediction\n0,1\n", team=ALPHA))
-    assert (ran.code, "399 ids" in ran.stderr, token in repr(ran)) == (1, True, False)
+    assert (ran.code, "399 missing ids" in ran.stderr, token in repr(ran)) == (1, True, False)
     with Client(live_server.url, token, receipts=None) as client:
         assert client.board(live_server.slug).used == 2
 

@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_scored_fails_with_the_reasons(evalai, worker, gua
     assert [outcome.status for outcome in worker.drain()] == ["failed", "failed"]
     message = evalai.submissions[100]["stderr"]
     assert message.startswith("2 problems were found:\n- ")
-    assert "200 ids" in message
+    assert "200 missing ids" in message
     assert "9999" in message
     assert evalai.submissions[100]["stdout"] == ""
     assert (evalai.leaderboard, evalai.hidden, guard.remaining) == ([], [], 20)

@@ -109,7 +109,7 @@ def test_a_team_unknown_to_the_board_is_reported(live_server, teams, worker, eva
 def test_a_boards_refusals_are_itemised(worker, evalai):
     evalai.submit(5, b"id,prediction\n0,1\n1,7\n")
     assert [outcome.status for outcome in worker.drain()] == ["failed"]
-    assert "398 ids" in evalai.submissions[100]["stderr"]
+    assert "398 missing ids" in evalai.submissions[100]["stderr"]
 
 
 def test_a_paused_board_is_reported(live_server, worker, evalai):

@@ -160,13 +160,14 @@ class BoardSession:
                 self.server.api("GET", path, token)
 
     def get_receipts(self, token, body):
-        """Get a receipt in every way: submit, repeat, fetch, and submit by the page."""
+        """Get a receipt in every way: submit, repeat, fetch, and download it from the page."""
         reply = self.server.submit(token, body)
         self.path_parameters["submission"] = reply.json()["id"]
         self.server.submit(token, body)
         self.server.api("GET", f"/submissions/{reply.json()['id']}", token)
         assert self.sign_in(token)
         self.submit_form(body)
+        self.server.call("GET", f"/boards/first/receipts/{reply.json()['id']}", cookies=True)
 
     def join(self):
         """Create teams, tokens and invitations, valid and invalid."""
