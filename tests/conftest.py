@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import signal
 import ssl
 import sys
@@ -26,6 +27,12 @@ def pytest_configure(config):
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "fixed")
+
+
+def pytest_collection_finish():
+    """Keep what was collected out of garbage collections, which saves a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
