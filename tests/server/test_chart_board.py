@@ -66,7 +66,7 @@ def test_a_history_has_a_text_description():
         "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
         "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
-    assert "The best true accuracy lies between" in caption
+    assert "The band is where the best true accuracy lies: now between 0.650" in caption
     assert "The line ends now, on 15 Jan 2027, 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
@@ -75,14 +75,24 @@ def test_a_history_has_a_text_description():
 
 def test_bounds_that_are_wider_than_the_chart_are_not_drawn():
     def points(low):
-        bounds = {"low": 0.1, "high": 0.2, "vacuous": False, "display": {"low": low, "high": 0.99}}
+        bounds = {"low": 0.1, "high": 0.2, "vacuous": False, "display": {"low": low, "high": 0.8}}
         return [
             {**history_point(hour, value, hour), "bound": bounds}
             for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))
         ]
 
     assert "chart-band" in history_chart(history_data(*points(0.65)))
-    assert "chart-band" not in history_chart(history_data(*points(0.1)))
+    too_wide = history_chart(history_data(*points(0.6)))
+    assert "chart-band" not in too_wide
+    assert "between" not in too_wide
+
+
+def test_every_record_is_in_view():
+    values = [(1, 0.605), (2, 0.81), (3, 0.85), (22, 0.855), (23, 0.855)]
+    points = [history_point(hour, value, hour) for hour, value in values]
+    chart = ET.fromstring(str(history_chart(history_data(*points))))  # noqa: S314 - our own
+    dots = [float(dot.attrib["cy"]) for dot in chart[0].iter() if dot.tag.endswith("circle")]
+    assert len(set(dots)) == 4
 
 
 def test_baselines_in_view_are_dashed():
@@ -109,7 +119,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     assert "chart-band" not in chart
     assert "truly worth" not in summary
     assert notes[1:] == ["0.6 on 15 Jan 2027, 08:00 UTC, at submission 1"]
-    assert "no guarantee" in caption
+    assert "band" not in caption
     assert "not all are shown" in caption
 
 
@@ -117,7 +127,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "except with probability 1e-09")]
 )
 def test_the_caption_states_the_bands_probability(beta, phrase):
-    points = history_point(7, 0.5, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
+    points = history_point(7, 0.4, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
     assert phrase in texts_of(history_chart(history_data(*points, beta=beta)))[2]
 
 

@@ -318,18 +318,22 @@ def test_selecting_for_the_finals(empty_server):
         assert default in page_text(team.look().text)
         response = team.post("selections", submission=[ids[0], ids[22]])
         assert response.status_code == 303
-        assert response.headers["location"] == f"/boards/{live_server.slug}/submit#finals"
+        place = f"/boards/{live_server.slug}/submit?done=selected#finals"
+        assert response.headers["location"] == place
+        assert "Saved." in page_text(team.look("?done=selected").text)
         page = team.look().text
+        assert "Saved." not in page_text(page)
         assert "You have selected 2; these alone take part." in page_text(page)
         assert re.findall(r'value="(\w{32})"[^>]* checked', page) == [ids[22], ids[0]]
         assert "Submission 1, on another page of the table" in page_text(page)
         for submission, status, message in (
-            (ids[:3], 422, "At most 2 can be selected, not 3."),
+            (ids[:3], 422, "At most 2 submissions can be selected, not 3."),
             (["0" * 32], 404, "There is no such submission."),
         ):
             refused = team.post("selections", submission=submission)
             assert refused.status_code == status
             assert message in notice_text(refused.text, "alert")
+            assert "Nothing was counted" not in refused.text
         assert team.post("selections", submission=["x"] * 300).status_code == 422
         chosen = live_server.call("GET", "/boards/first/selections", team.token).json()
         assert chosen["submissions"] == [ids[0], ids[22]]

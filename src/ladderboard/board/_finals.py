@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._atomic_file import absolute_path
-from ladderboard._formatting import format_time
+from ladderboard._formatting import format_count, format_time
 from ladderboard.board._access import check_permission
 from ladderboard.board._board import STANDINGS_KEY
 from ladderboard.board._folder import make_scorers, split_mask
@@ -105,7 +105,10 @@ class BoardCloser:
                 raise NotOpen("The board is closed. Selections cannot change.")
             limit = self._board.rules_of(row).selections
             if len(selected_ids) > limit:
-                raise InvalidSetting(f"At most {limit} can be selected, not {len(selected_ids)}.")
+                raise InvalidSetting(
+                    f"At most {format_count(limit, 'submission')} can be selected, not "
+                    f"{len(selected_ids)}. The selection is unchanged."
+                )
             numbers = []
             for submission in selected_ids:
                 selected = find_submission(view, submission)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
@@ -309,9 +309,8 @@ def step_chart(
 ) -> Markup | None:
     """Return values over time, each valid until the next one; None without values.
 
-    The chart zooms to the values that stood for most of the time; their bounds are drawn as a
-    faint band behind them, and ``levels`` with their names as dashed lines, as far as they are in
-    view. ``digits`` are the most decimals of the last value, which is written beside the line's
+    The chart zooms to the values; their bounds are drawn as a faint band behind them, and
+    ``levels`` with their names as dashed lines, as far as they are in view. ``digits`` are the most decimals of the last value, which is written beside the line's
     end, at the time ``until``.
     """
     if not steps:
@@ -319,7 +318,7 @@ def step_chart(
     steps = sorted(steps, key=lambda step: step.time)
     times = [step.time for step in steps] + [mark.time for mark in marks]
     xs = time_range([*times, max(times) if until is None else until])
-    ys = zoomed_range(steps, marks, xs)
+    ys = padded_range(all_values(steps, marks))
     seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     last = steps[-1]
     label = format_decimals(last.value, digits) if abs(last.value) < 1e6 else f"{last.value:.4g}"
@@ -345,32 +344,22 @@ def step_chart(
     return _draw_figure(draw, **texts)
 
 
-def zoomed_range(steps: Sequence[ChartStep], marks: Sequence[Mark], xs: Range) -> Range:
-    """Return the range of the values that stood during the last nine tenths of the time.
+def all_values(steps: Sequence[ChartStep], marks: Sequence[Mark] = ()) -> list[float]:
+    """Return the values that a chart of these steps and marks shows.
 
-    >>> steps = [ChartStep(0, 0.1), ChartStep(5, 0.7), ChartStep(100, 0.8)]
-    >>> zoomed_range(steps, [], Range(0, 200)).low > 0.6
-    True
+    >>> all_values([ChartStep(0, 0.1), ChartStep(5, 0.7)], [Mark(3, None, "Paused")])
+    [0.1, 0.7]
     """
-    start = xs.low + 0.1 * (xs.high - xs.low)
-    standing = [
-        step.value
-        for step, following in zip_longest(steps, steps[1:])
-        if following is None or following.time > start
-    ]
-    values = [mark.value for mark in marks if mark.value is not None and mark.time > start]
-    return padded_range(standing + values)
+    return [step.value for step in steps] + [mark.value for mark in marks if mark.value is not None]
 
 
 def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
-    """Return a band where bounds are known, and at least one of them is in view."""
+    """Return a band where bounds are known."""
     ends = [*(following.time for _, following in pairwise(steps)), area.xs.high]
     band = "".join(
         area.box(step.time, end, step.low, step.high)
         for step, end in zip(steps, ends, strict=True)
-        if step.low is not None
-        and step.high is not None
-        and (step.low > area.ys.low or step.high < area.ys.high)
+        if step.low is not None and step.high is not None
     )
     return _draw_path(band, "chart-band")
 
@@ -574,7 +563,7 @@ def _draw_history(history_json: str) -> Markup | None:
     history = json.loads(history_json)
     points, display = history["points"], history["display"]
     metric, digits = display["name"], display["digits"]
-    steps = [_history_step(point) for point in points]
+    steps = _drop_wide_bounds([_history_step(point) for point in points])
     marks = [
         Mark(
             step.time,
@@ -598,9 +587,7 @@ def _draw_history(history_json: str) -> Markup | None:
     if last.low is not None:
         bounds = _bound_text(last, digits, "")
         summary += f" The best model so far is truly worth{bounds}, {confidence}."
-        caption += f"The best true {metric} lies{bounds}, {confidence}; a band shows it if it fits."
-    else:
-        caption += "There is no guarantee for the best true score."
+        caption += f"The band is where the best true {metric} lies: now{bounds}, {confidence}."
     return step_chart(
         steps,
         marks,
@@ -612,6 +599,22 @@ def _draw_history(history_json: str) -> Markup | None:
         levels=history["levels"],
         caption=caption,
     )
+
+
+def _drop_wide_bounds(steps: Sequence[ChartStep]) -> list[ChartStep]:
+    """Remove bounds that are wider than the chart is high: they would say nothing about its values.
+
+    >>> steps = [ChartStep(0, 0.7, 0.6, 0.85), ChartStep(5, 0.8, 0.75, 0.84)]
+    >>> [step.low for step in _drop_wide_bounds(steps)]
+    [None, 0.75]
+    """
+    height = (shown := padded_range(all_values(steps))).high - shown.low
+    return [
+        ChartStep(step.time, step.value)
+        if step.low is not None and step.high is not None and step.high - step.low > height
+        else step
+        for step in steps
+    ]
 
 
 def _history_step(point: Mapping[str, Any]) -> ChartStep:

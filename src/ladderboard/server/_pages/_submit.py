@@ -58,10 +58,14 @@ _CLOSED_REASONS = {
 
 
 class FormOutcome(NamedTuple):
-    """The outcome of a form: an answer, a problem, or a new token with its session."""
+    """The outcome of a form: an answer, a problem, or a new token with its session.
+
+    ``is_selection`` if the form was a selection for the finals: nothing is counted for it.
+    """
 
     answer: SubmissionAnswer | None = None
     problem: PageProblem | None = None
+    is_selection: bool = False
     token: str | None = None
     new_session: CookieSession | None = None
 
@@ -69,7 +73,8 @@ class FormOutcome(NamedTuple):
 @router.get("/boards/{board}/submit")
 def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> Response:
     """Show the submit form and the team's history."""
-    return show_submit_page(request, board, FormOutcome(), before)
+    outcome = FormOutcome(is_selection=request.query_params.get("done") == "selected")
+    return show_submit_page(request, board, outcome, before)
 
 
 @router.post("/boards/{board}/submit")
@@ -103,6 +108,7 @@ def show_submit_page(
         200 if problem is None else problem.status,
         new_session=new_session,
         problem=problem,
+        is_selection=outcome.is_selection,
         token=outcome.token,
         **variables,
     )
@@ -180,8 +186,9 @@ def select_submissions(request: Request, board: Slug, fields: FormFields) -> Res
         opened, caller = open_board(request, board, csrf_checked=True)
         opened.closer.select_submissions(caller, submission_ids)
     except (LadderboardError, RequestRefused) as error:
-        return show_submit_page(request, board, FormOutcome(problem=page_problem(error)))
-    return redirect(request, f"/boards/{board}/submit#finals")
+        outcome = FormOutcome(problem=page_problem(error), is_selection=True)
+        return show_submit_page(request, board, outcome)
+    return redirect(request, f"/boards/{board}/submit?done=selected#finals")
 
 
 @router.post("/boards/{board}/token", dependencies=[Depends(read_form)])
