@@ -310,8 +310,8 @@ def step_chart(
     """Return values over time, each valid until the next one; None without values.
 
     The chart zooms to the values; their bounds are drawn as a faint band behind them, and
-    ``levels`` with their names as dashed lines, as far as they are in view. ``digits`` are the most decimals of the last value, which is written beside the line's
-    end, at the time ``until``.
+    ``levels`` with their names as dashed lines, as far as they are in view. ``digits`` are the most
+    decimals of the last value, which is written beside the line's end, at the time ``until``.
     """
     if not steps:
         return None
