@@ -7,6 +7,7 @@ import gc
 import signal
 import ssl
 import sys
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
@@ -21,10 +22,12 @@ settings.register_profile("fast", settings.get_profile("fixed"), max_examples=30
 
 
 def pytest_configure(config):
-    """Try fewer examples in the fast lane, and restore SIGHUP.
+    """Try fewer examples in the fast lane, collect no garbage yet, and restore SIGHUP.
 
-    nohup has processes ignore SIGHUP, and the servers that tests start would inherit that.
+    Looking for garbage takes a sixth of the time of collecting tests. nohup has processes ignore
+    SIGHUP, and the servers that tests start would inherit that.
     """
+    gc.disable()
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "fixed")
 
@@ -33,6 +36,7 @@ def pytest_collection_finish():
     """Keep what was collected out of garbage collections, which saves a twentieth of the time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,6 +50,21 @@ def _one_read_of_authorities():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", create_default_context)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_passphrases():
+    """Encrypt with passphrases in no time; tests/ledger/test_vault.py takes the second it takes."""
+    if find_spec("pyrage") is None:  # in the adapters' environments
+        yield
+        return
+    import pyrage
+
+    from support.quick_passphrases import encrypt_quickly
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pyrage.passphrase, "encrypt", encrypt_quickly)
         yield
 
 

@@ -1,6 +1,8 @@
 """Refusals of predictions that cannot be encoded."""
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -8,14 +10,21 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.holdout import encode_predictions
 
 
-def test_a_path_is_shown_as_it_was_typed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "pipe")
+@pytest.fixture
+def folder():
+    """A folder with a short path; messages cut long ones."""
+    with tempfile.TemporaryDirectory() as path:
+        yield Path(path)
+
+
+def test_a_path_is_shown_as_it_was_typed(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
     message = {
         "none/none.csv": "There is no file 'none/none.csv'.",
         "./folder": "'./folder' is a folder, not a file.",
-        f"{tmp_path}/pipe": f"'{tmp_path}/pipe' is not a regular file.",
+        f"{folder}/pipe": f"'{folder}/pipe' is not a regular file.",
         "a\0b": r"There is no file 'a\x00b'.",
     }
     for path, format_reply in message.items():

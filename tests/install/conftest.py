@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from support.built_once import build_once
 from support.tutorials import clean_environment
 
 ROOT = Path(__file__).parents[2]
@@ -18,16 +19,18 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="session")
 def release(tmp_path_factory):
     """Build the release of this clone, without a network, and return its folder."""
-    folder = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [ROOT / "script/release", folder],
-        env={**os.environ, "BUILD_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+
+    def build(folder):
+        done = subprocess.run(
+            [ROOT / "script/release", folder],
+            env={**os.environ, "BUILD_PYTHON": sys.executable},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+    return build_once(tmp_path_factory, "release", build)
 
 
 @pytest.fixture(scope="session")
@@ -51,17 +54,20 @@ def build(source, target, folder):
 @pytest.fixture(scope="session")
 def installed(wheel, tmp_path_factory):
     """Install the wheel into an environment of its own, which sees our dependencies and not us."""
-    folder = tmp_path_factory.mktemp("installed")
-    env = folder / "env"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(env / "bin/python"), "install", "-q"]
-    subprocess.run([*pip, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
+
+    def install(env):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(env)], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(env / "bin/python"), "install", "-q"]
+        subprocess.run([*pip, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
+        # What a .pth names is looked into for packages, not for more .pth: our own, by which the
+        # clone is found, does not count.
+        (packages,) = env.glob("lib/python*/site-packages")
+        (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    env = build_once(tmp_path_factory, "installed", install)
     (packages,) = env.glob("lib/python*/site-packages")
-    # What a .pth names is looked into for packages, not for more .pth: our own, by which the clone
-    # is found, does not count.
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     path = f"{env / 'bin'}:/usr/bin:/bin"
-    clean = clean_environment(path, folder / "home")
+    clean = clean_environment(path, tmp_path_factory.mktemp("home"))
 
     def run(*args, cwd, code=0, **options):
         """Run the program, and return its output, which must not mention the clone."""

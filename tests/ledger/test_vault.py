@@ -53,6 +53,7 @@ def decrypt(form, key=KEY):
 
 LONG = os.urandom(2 * CHUNK + 1000)
 VAULT = encrypt(LONG)
+ENCRYPT = pyrage.passphrase.encrypt  # with scrypt's usual work, unlike in other tests
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,6 +61,7 @@ def _open_once():
     """Derive the key of the same file and passphrase once: scrypt takes a second each time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pyrage.passphrase, "decrypt", functools.cache(pyrage.passphrase.decrypt))
+        patch.setattr(pyrage.passphrase, "encrypt", ENCRYPT)
         yield
 
 

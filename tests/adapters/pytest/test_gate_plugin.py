@@ -9,6 +9,8 @@ import pytest
 import ladderboard as lb
 
 TESTS = 40
+# Plugins that are installed here take most of the time of a small suite.
+UNUSED = ("-p", "no:schemathesis", "-p", "no:hypothesispytest", "-p", "no:anyio")
 SUITE = """
 import pytest
 
@@ -35,7 +37,7 @@ def run_suite(tmp_path):
 
     def run(least, *options):
         (tmp_path / "test_suite.py").write_text(SUITE.format(count=TESTS, least=least))
-        command = [sys.executable, "-m", "pytest", "-p", "ladderboard.adapters.pytest"]
+        command = [sys.executable, "-m", "pytest", "-p", "ladderboard.adapters.pytest", *UNUSED]
         done = subprocess.run(
             [*command, "-p", "no:cacheprovider", *map(str, options), "test_suite.py"],
             cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import io
 import re
@@ -35,6 +36,22 @@ class RecordedReply(NamedTuple):
     body: bytes
 
 
+class RecordedLog(io.StringIO):
+    """A log whose last lines can be read without copying all of it."""
+
+    def __init__(self):
+        super().__init__()
+        self._last = collections.deque(maxlen=20)
+
+    def write(self, text):
+        self._last.append(text)
+        return super().write(text)
+
+    def recent(self):
+        """Return what was written last."""
+        return "".join(self._last.copy())
+
+
 class RecordingServer(ThreadedServer):
     """Serves one world's board.
 
@@ -47,7 +64,7 @@ class RecordingServer(ThreadedServer):
         self.environment = LedgerEnvironment(clock=lambda: self.now, salt=salt)
         self.path, store = path, MixedStore(storage, path / "files")
         self.boards = Boards(storage, store, environment=self.environment, mechanism=mechanism)
-        self.log, self.steps, self.replies = io.StringIO(), [], []
+        self.log, self.steps, self.replies = RecordedLog(), [], []
         self.visibility, self._signed_in, self._callers = "public", PUBLIC, {}
         limit = Rate(150, 1e9)  # reached by the requests with an invalid token
         settings = Settings(
@@ -76,7 +93,7 @@ class RecordingServer(ThreadedServer):
             self._signed_in = PUBLIC
         recipient = self._signed_in if token is None else self._caller_of(token)
         reply = self.client.request(method, path, headers=headers, **options)
-        while reply.headers["x-request-id"] not in self.log.getvalue()[-5000:]:
+        while reply.headers["x-request-id"] not in self.log.recent():
             time.sleep(0.001)  # a refused body is still read; the clock moves after its log line
         if method != "GET":  # which may issue or revoke tokens
             self._callers.clear()
