@@ -35,7 +35,8 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
     assert " ".join(output.split()).endswith(
         f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions. "
         "Everyone who has it can verify every release: "
-        f"ladderboard verify first.bundle --head {head['hash']}"
+        f"ladderboard verify first.bundle --head {head['hash']} "
+        "Publish it for your teams: upload it somewhere, or add --site DIR for a page."
     )
     bundle = read_bundle(tmp_path / "first.bundle")
     assert kinds(bundle) == ["bundle", "key", "standings", "finals", "teams"]

@@ -280,6 +280,7 @@ def test_a_board_that_accepts_nothing_explains_why(live_server, team, change, me
     page = team.look().text
     assert message in page_text(page)
     assert 'type="file"' not in page
+    assert ("available now" in page or "submissions left" in page) == (message != "is closed")
 
 
 def test_the_history_is_paginated_and_private(live_server, team):

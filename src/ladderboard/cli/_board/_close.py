@@ -126,6 +126,8 @@ def close(
         return
     if path is not None and head is not None:
         echo_bundle(path, head, **parts)
+        if written is None:
+            echo("Publish it for your teams: upload it somewhere, or add --site DIR for a page.")
     if written is not None:
         echo_site(written, **parts)
 
