@@ -72,6 +72,7 @@ class PostgresServer:
             "port": str(self.port),
             "unix_socket_directories": str(self.folder),
             "max_connections": "60",
+            "autovacuum": "off",  # it would visit the tables of a thousand tests
             **settings,
         }
         self.command = [program_folder() / "postgres", "-D", self.folder / "data"]
