@@ -565,3 +565,68 @@ def test_a_dump_carries_people_and_neither_sessions_nor_tokens(
         restored.identities.register(there.sign_in("Emil"), "Another")
     assert restored.members.join(there.sign_in("Gus"), invitation)
     target.close()
+
+
+def test_a_request_that_began_in_a_team_does_nothing_after_it_was_left(
+    people, boards, submit, predict
+):
+    """The number of a team that ended is given again: the next team must not be meant."""
+    board, members = people.board, people.board.members
+    token = board.identities.register(people.sign_in("Mallory"), "Ended").token
+    as_person, as_token = people.sign_in("Mallory"), boards.caller_by_token(token, "first")
+    members.leave(as_person)
+    ada = people.register("Ada")
+    assert ada.team == as_person.team == as_token.team
+    for caller in (as_person, as_token):
+        for attempt in (
+            lambda caller: submit(board, caller, predict(40)),
+            lambda caller: board.submissions.authorize_upload(caller, 1_800_000_000),
+            members.invite,
+            lambda caller: members.remove(caller, ada.identity),
+            board.teams.rotate_token,
+            lambda caller: board.closer.select_submissions(caller, []),
+        ):
+            with pytest.raises(NotAllowed, match="Your access to this team has ended"):
+                attempt(caller)
+    with pytest.raises(NotAllowed, match="has ended"):
+        board.erasure.erase_own(as_token)
+    assert people.team("Ada") == {"Ada": "owner"}
+    assert submit(board, ada, predict(40)).number == 1
+
+
+def test_a_person_who_left_is_no_owner_of_the_team_that_they_left(people):
+    """Leaving makes them an owner of whatever team comes next, not of the old one."""
+    people.register("Ada")
+    bob = people.join("Bob", "Ada")
+    people.board.members.leave(bob)
+    with pytest.raises(NotAllowed, match="has ended"):
+        people.board.teams.rotate_token(bob)
+
+
+def test_terms_are_accepted_for_the_team_that_one_is_in(make_people):
+    people = make_people(terms=TERMS)
+    mallory = people.register("Mallory")
+    people.board.members.leave(mallory)
+    people.register("Ada")
+    with pytest.raises(NotAllowed, match="has ended"):
+        people.board.terms.accept(mallory, people.board.rules.terms.version)
+
+
+def test_what_happens_while_a_submission_is_scored_counts(people, submit, predict, monkeypatch):
+    """The person leaves, or the name is erased, after the checks and before the record."""
+    board = people.board
+    score = board.score
+    for name, change in (
+        ("Ada", lambda caller: board.members.leave(caller)),
+        ("Bob", lambda caller: board.erasure.erase_own(caller)),
+    ):
+        caller = people.register(name)
+
+        def score_late(*arguments, change=change, caller=caller):
+            change(caller)
+            return score(*arguments)
+
+        monkeypatch.setattr(board, "score", score_late)
+        with pytest.raises(NotAllowed, match="has ended"):
+            submit(board, caller, predict(40), message=f"by {name}")
+    assert [team["submissions"] for team in board.as_seen_by(ORGANISER).teams()] == [0]

@@ -285,6 +285,25 @@ def test_terms_are_accepted_on_their_page_before_anything_else(server, person):
     assert "Read the terms" in ada.page("submit").text
 
 
+def test_an_upload_that_began_in_a_team_does_not_count_for_the_next_one(server, person):
+    """Somebody sends half a file, leaves, and a team is registered before the other half."""
+    make_board(server)
+    mallory, ada = person("Mallory"), person("Ada")
+    mallory.form("join", name="Ended")
+
+    def halves():
+        predictions = make_predictions(40)
+        yield predictions[:1000]
+        assert mallory.form("team", do="leave").status_code == 303
+        assert ada.form("join", name="Analytical").status_code == 201
+        yield predictions[1000:]
+
+    refused = mallory.api("POST", "/submissions", content=halves(), headers=CSV)
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+    assert ada.api("GET", "/team").json()["submissions"] == 0
+    assert submit(ada, 40).json()["number"] == 1
+
+
 def test_names_of_people_reach_their_team_and_organisers_only(server, person):
     make_board(server)
     ada, bob = person("Ada"), person("Bob")

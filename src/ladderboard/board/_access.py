@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_size, format_time
 from ladderboard.board._repository import (
+    Sender,
     count_pooled,
     list_submission_times,
     read_board,
@@ -79,6 +80,13 @@ class Caller(NamedTuple):
     team: int | None = None
     credential: bytes | None = None
     identity: int | None = None
+
+    @property
+    def sender(self) -> Sender | None:
+        """What proves that the caller acts for their team; None for callers made in a program."""
+        if self.credential is None:
+            return None
+        return Sender(None if self.identity is not None else self.credential, self.identity)
 
 
 PUBLIC = Caller(Role.PUBLIC)

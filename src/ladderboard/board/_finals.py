@@ -24,6 +24,7 @@ from ladderboard.board._repository import (
     list_submissions,
     list_teams,
     read_board,
+    read_board_and_team,
     to_json,
     update_board,
     update_submission,
@@ -100,7 +101,7 @@ class BoardCloser:
 
         def replace_selection(transaction: BookTransaction) -> None:
             view = transaction.view
-            row = read_board(view)
+            row, _ = read_board_and_team(view, caller.team or 0, caller.sender)
             if row.status in ENDED_STATUSES:
                 raise NotOpen("The board is closed. Selections cannot change.")
             limit = self._board.rules_of(row).selections

@@ -28,7 +28,7 @@ from ladderboard.board._model import (
     TeamRow,
     stored_value,
 )
-from ladderboard.errors import BrokenDump, Conflict, NotFound
+from ladderboard.errors import BrokenDump, Conflict, NotAllowed, NotFound
 from ladderboard.ledger import STATE_COLUMNS, STATE_JOIN, SchemaModule
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ ENDED_STATUSES = {"closing", "closed", "moved"}
 _AFTER_LAST = 2**62
 _PAGE_ROWS = 500
 _SIGNING_KEY = "signing key"
+_NOT_IN_TEAM = "Your access to this team has ended. Sign in again."
 
 # A released format never changes: neither these statements, nor the columns that the model has in
 # it. The next format is a column with a later ``since``, or another tuple of statements.
@@ -144,8 +145,25 @@ _SELECT_TEAMS_WITH_SIZE = TEAM.select(
 )
 _TEAM_OF_BOARD = ", ".join(f"t.{name}" for name in (*TEAM.columns, "book"))
 _JOIN_TEAM = "LEFT JOIN main.team t ON t.book = b.book AND t.number = ?"
+# A request was authenticated before its body was read: its token may have been revoked since, its
+# person may have left, and the number of a team that ended may be that of a new one.
+_JOIN_SENDER = (
+    "LEFT JOIN main.team t ON t.book = b.book AND t.number = ? AND ("
+    "EXISTS (SELECT 1 FROM main.credential c WHERE c.hash = ? "
+    "AND c.book = t.book AND c.team = t.number AND c.ended IS NULL) "
+    "OR EXISTS (SELECT 1 FROM main.identity i WHERE i.number = ? "
+    "AND i.book = t.book AND i.team = t.number AND i.state = 'registered'))"
+)
 _SELECT_BOARD_AND_TEAM = BOARD.select(
     f"{_JOIN_TEAM} WHERE b.book = ?", alias="b", extra=_TEAM_OF_BOARD
+)
+_SELECT_BOARD_AND_SENDER = BOARD.select(
+    f"{_JOIN_SENDER} WHERE b.book = ?", alias="b", extra=_TEAM_OF_BOARD
+)
+_SELECT_BOARD_SENDER_AND_STATE = BOARD.select(
+    f"{_JOIN_SENDER} {STATE_JOIN} WHERE b.book = ?",
+    alias="b",
+    extra=f"{_TEAM_OF_BOARD}, {STATE_COLUMNS}",
 )
 _SELECT_BOARD_TEAM_AND_STATE = BOARD.select(
     f"{_JOIN_TEAM} {STATE_JOIN} WHERE b.book = ?",
@@ -177,24 +195,47 @@ def find_team(view: ReadView, team: str) -> TeamRow:
     return _one_team(view.query(_SELECT_TEAM_BY_ID, (view.book_id, team)))
 
 
-def read_board_and_team(view: ReadView, number: int) -> tuple[BoardRow, TeamRow]:
-    """Return the view's board and one of its teams, by its number."""
-    return _split_board_and_team(
-        view, number, view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
-    )
+class Sender(NamedTuple):
+    """Who acts for a team: the hash of its token or of a session, and the person's number."""
+
+    credential: bytes | None
+    identity: int | None
 
 
-def read_board_team_and_state(view: ReadView, number: int) -> tuple[BoardRow, TeamRow]:
+def read_board_and_team(
+    view: ReadView, number: int, sender: Sender | None = None
+) -> tuple[BoardRow, TeamRow]:
+    """Return the view's board and one of its teams, by its number.
+
+    Refuse a ``sender`` who does not act for this team any more.
+    """
+    if sender is None:
+        rows = view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
+    else:
+        rows = view.query(_SELECT_BOARD_AND_SENDER, (number, *sender, view.book_id))
+    return _split_board_and_team(view, number, rows, sender)
+
+
+def read_board_team_and_state(
+    view: ReadView, number: int, sender: Sender | None = None
+) -> tuple[BoardRow, TeamRow]:
     """Return the same, and remember the state of the chain: all in one statement."""
-    rows = view.query_with_state(_SELECT_BOARD_TEAM_AND_STATE, (number, view.book_id))
-    return _split_board_and_team(view, number, rows)
+    if sender is None:
+        rows = view.query_with_state(_SELECT_BOARD_TEAM_AND_STATE, (number, view.book_id))
+    else:
+        values = (number, *sender, view.book_id)
+        rows = view.query_with_state(_SELECT_BOARD_SENDER_AND_STATE, values)
+    return _split_board_and_team(view, number, rows, sender)
 
 
 def _split_board_and_team(
-    view: ReadView, number: int, rows: list[tuple[Any, ...]]
+    view: ReadView, number: int, rows: list[tuple[Any, ...]], sender: Sender | None
 ) -> tuple[BoardRow, TeamRow]:
-    if not rows or rows[0][-1] is None:
-        return read_board(view), read_team(view, number)  # one of them is missing
+    if not rows or rows[0][-1] is None:  # one of them is missing
+        row = read_board(view)
+        if sender is not None:
+            raise NotAllowed(_NOT_IN_TEAM)
+        return row, read_team(view, number)
     split = len(BOARD.columns)
     return BOARD.read(rows[0][:split]), TEAM.read(rows[0][split:-1])
 

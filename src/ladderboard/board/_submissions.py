@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, TeamRow
+    from ladderboard.board._repository import Sender
     from ladderboard.board._rules import Rules
     from ladderboard.board._store import PreparedFile
     from ladderboard.bounds import Certificate
@@ -192,7 +193,8 @@ class _ScoredSubmission(NamedTuple):
 
     id: str
     epoch: int
-    number: int
+    team: TeamRow
+    sender: Sender | None
     questions: list[ScoredQuestion]
     incoming: IncomingSubmission
     prepared: PreparedFile
@@ -288,7 +290,8 @@ class SubmissionService:
                 moment = board.book.environment.moment(view)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
         if is_new:
-            recorded = self._score_and_record(row, team_row, incoming)
+            sender = caller.sender if team is None else None
+            recorded = self._score_and_record(row, team_row, incoming, sender)
         else:
             recorded = self._repeat_answer(team_row.number, question)
         return self._build_answer(row, recorded, redact=_must_redact(row, caller))
@@ -317,7 +320,7 @@ class SubmissionService:
             if caller.role < Role.EVALUATOR:
                 raise InvalidSetting("A team can submit only for itself.")
             return row, find_team(view, team)
-        row, team_row = read_board_team_and_state(view, caller.team)
+        row, team_row = read_board_team_and_state(view, caller.team, caller.sender)
         rules = self._board.rules_of(row)
         check_permission(caller, "submit", rules)
         if rules.terms is not None and caller.identity is not None:
@@ -365,6 +368,7 @@ class SubmissionService:
         row: BoardRow,
         team_row: TeamRow,
         incoming: IncomingSubmission,
+        sender: Sender | None,
     ) -> _RecordedAnswer:
         board = self._board
         questions = board.score(row, team_row, incoming.submission, incoming.idempotency_key)
@@ -373,7 +377,7 @@ class SubmissionService:
         is_stored = False
         try:
             job = _ScoredSubmission(
-                submission_id, row.epoch, team_row.number, questions, incoming, prepared
+                submission_id, row.epoch, team_row, sender, questions, incoming, prepared
             )
             recorded = board.queue.run(
                 lambda transaction: self._record_in_transaction(transaction, job)
@@ -394,8 +398,11 @@ class SubmissionService:
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, transaction.view
-        submission_id, epoch, number, questions, incoming, prepared = job
-        row, team_row = read_board_and_team(view, number)
+        submission_id, epoch, checked_team, sender, questions, incoming, prepared = job
+        number = checked_team.number
+        row, team_row = read_board_and_team(view, number, sender)
+        if (team_row.id, team_row.erased) != (checked_team.id, checked_team.erased):
+            raise NotFound("There is no such team.")
         earlier = transaction.find_duplicate(questions[0])
         if earlier is not None:
             return self._answer_duplicate(view, row, team_row, earlier)

@@ -22,6 +22,7 @@ from ladderboard.board._repository import (
     list_team_identities,
     list_teams,
     read_board,
+    read_board_and_team,
     read_identity,
     read_team,
     update_board,
@@ -91,7 +92,7 @@ class Erasure:
         check_permission(caller, "own")
 
         def erase_token_team(view: WriteView, now: int) -> TeamRow:
-            team = read_team(view, caller.team or 0)
+            _, team = read_board_and_team(view, caller.team or 0, caller.sender)
             if _list_people(view, team.number):
                 raise Conflict(_SIGN_IN_FIRST)
             return self._erase_team(view, team, now)

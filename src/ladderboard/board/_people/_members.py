@@ -28,6 +28,7 @@ from ladderboard.board._repository import (
     list_members,
     move_identities,
     read_board,
+    read_board_and_team,
     read_identity,
     read_team,
     update_board,
@@ -284,7 +285,7 @@ class Terms:
 
         def record_acceptance(transaction: BookTransaction) -> None:
             view = transaction.view
-            row = read_board(view)
+            row, team = read_board_and_team(view, caller.team or 0, caller.sender)
             terms = self._board.rules_of(row).terms
             if terms is None:
                 raise NotFound("This board has no terms to accept.")
@@ -292,7 +293,6 @@ class Terms:
                 raise NotOpen("The board has moved to another server and cannot change here.")
             if version != terms.version:
                 raise Conflict("The terms have changed since you read them. Read them again.")
-            team = read_team(view, caller.team or 0)
             if version == team.accepted == accepted_version(view, caller):
                 return
             person = {} if caller.identity is None else {"person": caller.identity}

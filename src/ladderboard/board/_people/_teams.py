@@ -33,8 +33,8 @@ from ladderboard.board._repository import (
     list_valid_credentials,
     next_team_number,
     read_board,
+    read_board_and_team,
     read_identity,
-    read_team,
     update_board,
     update_credential,
     update_team,
@@ -324,9 +324,10 @@ def check_days(days: float) -> None:
 def check_owner(view: ReadView, caller: Caller) -> TeamRow:
     """Return the caller's team; refuse a member who does not own it. A token owns its team."""
     check_permission(caller, "own")
+    _, team = read_board_and_team(view, caller.team or 0, caller.sender)
     if caller.identity is not None and read_identity(view, caller.identity).role != "owner":
         raise NotAllowed("Only an owner of the team may do this.")
-    return read_team(view, caller.team or 0)
+    return team
 
 
 def token_id(credential: CredentialRow) -> str:
