@@ -617,8 +617,8 @@ def test_what_happens_while_a_submission_is_scored_counts(people, submit, predic
     board = people.board
     score = board.score
     for name, change in (
-        ("Ada", lambda caller: board.members.leave(caller)),
-        ("Bob", lambda caller: board.erasure.erase_own(caller)),
+        ("Ada", board.members.leave),
+        ("Bob", board.erasure.erase_own),
     ):
         caller = people.register(name)
 

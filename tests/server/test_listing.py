@@ -5,6 +5,8 @@ import time
 import pytest
 from scipy import stats
 
+from ladderboard.board import _boards
+from ladderboard.board._repository import is_open_to_public
 from ladderboard.errors import InvalidRules, InvalidSetting
 from ladderboard.server import Rate, write_site
 from support.server.live_server import make_predictions
@@ -29,7 +31,8 @@ def server(make_server):
     """A server with a members' board, an unlisted one and a public one."""
     unlimited = Rate(10**6, 1.0)
     live_server = make_server(failures=unlimited, registrations=unlimited)
-    live_server.create_board(SECRET, registration="organiser", listing="members")
+    rules = {"registration": "organiser", "listing": "members", "description": "long " * 4_000}
+    live_server.create_board(SECRET, **rules)
     live_server.create_board("unlisted", listing="unlisted")
     live_server.create_board("first")
     return live_server
@@ -124,6 +127,25 @@ def test_a_members_board_cannot_be_told_from_a_missing_one(server, caller):
             statuses.add(answers[0][0])
     assert 404 in statuses
     assert statuses <= {404, 403, 422}  # 403: a form without its CSRF token
+
+
+def test_the_rules_are_searched_once_per_change(server, monkeypatch):
+    """The time of a search grows with the rules, so it would tell the boards apart."""
+    searched = []
+
+    def is_open(query, slug):
+        searched.append(slug)
+        return is_open_to_public(query, slug)
+
+    monkeypatch.setattr(_boards, "is_open_to_public", is_open)
+    for slug in (SECRET, MISSING, "first", SECRET, MISSING, "first"):
+        expected = 200 if slug == "first" else 404
+        assert server.client.get(f"/boards/{slug}").status_code == expected
+    assert searched == [SECRET, "first"]
+    server.amend(SECRET, listing="listed")
+    assert server.client.get(f"/boards/{SECRET}").status_code == 200
+    server.amend(SECRET, listing="members")
+    assert server.client.get(f"/boards/{SECRET}").status_code == 404
 
 
 def test_the_rules_of_a_members_board():

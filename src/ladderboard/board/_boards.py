@@ -41,6 +41,7 @@ from ladderboard.board._repository import (
     find_credential,
     find_signed_in,
     find_team_by_name,
+    find_version,
     has_server_organiser,
     insert,
     insert_server_credential,
@@ -203,6 +204,7 @@ class Boards:
         self._key = None if key_file is None else make_key_file(key_file)
         self._open: dict[str, Board] = {}
         self._summaries: dict[str, CachedSummary] = {}
+        self._open_to_public: dict[str, tuple[tuple[int, int], bool]] = {}
         self._lock = threading.Lock()
         storage.ensure_schema(BOARD_SCHEMA)
         storage.ensure_schema(WEBHOOK_SCHEMA)
@@ -304,8 +306,20 @@ class Boards:
         return self._summaries[slug]
 
     def is_open_to_public(self, slug: str) -> bool:
-        """Return whether there is such a board, and it is not for its members only."""
-        return is_open_to_public(self.storage.query_tables, slug)
+        """Return whether there is such a board, and it is not for its members only.
+
+        The rules are searched once per change: a search takes time that grows with their length,
+        and would tell a members' board from one that is missing.
+        """
+        query = self.storage.query_tables
+        version = find_version(query, slug)
+        if version is None:
+            return False
+        known_version, is_open = self._open_to_public.get(slug, (None, False))
+        if known_version != version:
+            is_open = is_open_to_public(query, slug)
+            self._open_to_public[slug] = (version, is_open)
+        return is_open
 
     def _book_name(self, slug: str) -> str:
         """Return the name of a board's book; ``NotFound`` if there is no such board."""

@@ -921,6 +921,7 @@ _OPEN_SLUGS = (
 )
 _COUNT_OPEN_SLUGS = "SELECT COUNT(*) FROM main.board WHERE status != 'closed' AND rules NOT LIKE ?"
 _VISIBLE_SLUG = "SELECT 1 FROM main.board WHERE slug = ? AND rules NOT LIKE ?"
+_VERSION_BY_SLUG = "SELECT book, amended FROM main.board WHERE slug = ?"
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
 _PLACES_IN_FOLDER = (
@@ -997,7 +998,13 @@ def is_listed(view: TableView, slug: str) -> bool:
 
 def is_open_to_public(query: Query, slug: str) -> bool:
     """Return whether there is a board that is not for its members only."""
-    return is_searchable(slug) and bool(query(_VISIBLE_SLUG, (slug, _MEMBERS_ONLY)))
+    return bool(query(_VISIBLE_SLUG, (slug, _MEMBERS_ONLY)))
+
+
+def find_version(query: Query, slug: str) -> tuple[int, int] | None:
+    """Return a board's book and how often its rules were changed; None if there is no board."""
+    rows = query(_VERSION_BY_SLUG, (slug,)) if is_searchable(slug) else []
+    return rows[0] if rows else None
 
 
 def books_by_slug(view: TableView) -> dict[str, str]:
