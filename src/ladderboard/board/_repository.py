@@ -921,7 +921,11 @@ _OPEN_SLUGS = (
 )
 _COUNT_OPEN_SLUGS = "SELECT COUNT(*) FROM main.board WHERE status != 'closed' AND rules NOT LIKE ?"
 _VISIBLE_SLUG = "SELECT 1 FROM main.board WHERE slug = ? AND rules NOT LIKE ?"
-_VERSION_BY_SLUG = "SELECT book, amended FROM main.board WHERE slug = ?"
+# For a slug that no board has, the first board's row is read: it takes as long.
+_VERSION_BY_SLUG = (
+    "SELECT slug, book, amended FROM main.board WHERE book = COALESCE("
+    "(SELECT book FROM main.board WHERE slug = ?), (SELECT MIN(book) FROM main.board))"
+)
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
 _PLACES_IN_FOLDER = (
@@ -1004,7 +1008,7 @@ def is_open_to_public(query: Query, slug: str) -> bool:
 def find_version(query: Query, slug: str) -> tuple[int, int] | None:
     """Return a board's book and how often its rules were changed; None if there is no board."""
     rows = query(_VERSION_BY_SLUG, (slug,)) if is_searchable(slug) else []
-    return rows[0] if rows else None
+    return rows[0][1:] if rows and rows[0][0] == slug else None
 
 
 def books_by_slug(view: TableView) -> dict[str, str]:
