@@ -115,7 +115,8 @@ def test_slack_and_discord_get_what_they_accept(server, receiver):
     bodies = {path: json.loads(body) for path, _, body in receiver.wait_for(2)}
     link = "https://boards.example.org/boards/first"
     assert bodies["/hook/slack"] == {
-        "text": f"A &lt;!channel&gt; &amp; @everyone *board*: The board is paused.\n{link}"
+        "text": f"A &lt;!channel&gt; &amp; @everyone *board*: The board is paused.\n{link}",
+        "mrkdwn": False,
     }
     assert bodies["/hook/discord"] == {
         "content": f"A \\<!channel\\> & \\@everyone \\*board\\*\\: The board is paused.\n{link}",

@@ -482,14 +482,14 @@ def encode_body(content: dict[str, Any], kind: str) -> bytes:
     Names are untrusted: none can mention people or a channel, or change the text's format.
 
     >>> encode_body({"text": "Digits: <!channel> is *paused*"}, "slack")
-    b'{"text":"Digits: &lt;!channel&gt; is *paused*"}'
+    b'{"text":"Digits: &lt;!channel&gt; is *paused*","mrkdwn":false}'
     >>> encode_body({"text": "@everyone"}, "discord")
     b'{"content":"\\\\@everyone","allowed_mentions":{"parse":[]}}'
     """
     text = content["text"]
     if kind == "slack":
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        content = {"text": escaped}
+        content = {"text": escaped, "mrkdwn": False}
     elif kind == "discord":
         # A message has at most 2,000 characters; links stay whole.
         lines = [
