@@ -57,8 +57,10 @@ def test_files_are_listed_with_size_and_checksum_and_read(make_board):
 
 
 def test_a_board_may_keep_its_data_for_teams(make_board):
-    board = make_board(data="{members: true}")
+    link = "{name: images.zip, url: 'https://a.org/b'}"
+    board = make_board(data=f"{{members: true, links: [{link}]}}")
     assert board.data.summary(PUBLIC)["allowed"] is False
+    assert [file["url"] for file in board.data.summary(PUBLIC)["files"]] == [None] * 3
     for read_as_public in (
         lambda: board.data.open(PUBLIC, "train.csv"),
         lambda: board.data.sample(PUBLIC),
@@ -68,6 +70,7 @@ def test_a_board_may_keep_its_data_for_teams(make_board):
     board.teams.create(ORGANISER, "Alpha")
     assert read(board, TEAM, "readme.txt")[1] == b"Hello"
     assert board.data.summary(TEAM)["allowed"] is True
+    assert board.data.summary(TEAM)["files"][-1]["url"] == "https://a.org/b"
     assert board.data.sample(TEAM)
 
 

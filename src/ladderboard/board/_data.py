@@ -79,7 +79,9 @@ class DataFiles:
             {"name": file.name, "bytes": file.size, "sha256": file.digest, "url": None}
             for file in stored
         ]
-        links = [link.describe() for link in rules.links]
+        # The ledger holds the rules, and so the links; they are not offered to others.
+        hidden = {} if refusal is None else {"url": None}
+        links = [{**link.describe(), **hidden} for link in rules.links]
         return {
             "files": [*files, *links],
             "members": rules.members,
