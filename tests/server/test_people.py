@@ -1,12 +1,15 @@
 """People who signed in, over HTTP: what each may do in a team, on its pages, as an organiser."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from ladderboard.board import VerifiedIdentity
+from ladderboard.board import VerifiedIdentity, write_board_bundle
 from ladderboard.server import Rate
 from ladderboard.server._auth import SESSION_COOKIE
+from ladderboard.verify import verify_bundle
 from support.server.live_server import CSV, csrf_token, make_predictions
 
 TERMS = "Be *fair*."
@@ -178,7 +181,10 @@ def test_a_team_is_run_on_its_page(server, person):
     ada.form("join", name="Analytical")
     made = ada.form("team", do="invite", days="1", uses="1")
     link = re.search(r"/join#(lb_member_[\w-]{43})<", made.text)
-    assert "1 person" in ada.page("team").text
+    page = ada.page("team").text
+    assert "For 1 person, until" in page
+    assert 'aria-label="Revoke the invitation 1"' in page
+    assert "Make member" not in page  # a team needs an owner
     joined = bob.form("join", invitation=link[1])
     assert joined.headers["location"] == f"/boards/{server.slug}/team?done=joined"
     page = bob.page("team?done=joined").text
@@ -302,6 +308,72 @@ def test_an_upload_that_began_in_a_team_does_not_count_for_the_next_one(server, 
     assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
     assert ada.api("GET", "/team").json()["submissions"] == 0
     assert submit(ada, 40).json()["number"] == 1
+
+
+@pytest.mark.slow
+def test_many_at_once_leave_each_person_in_one_team(server, person, tmp_path):
+    """Everybody registers, joins, merges, leaves, accepts, submits and erases at the same time."""
+    board = make_board(server, terms=TERMS, teams=40, questions=10_000)
+    people = [person(f"p{number}") for number in range(8)]
+    links: list[str] = []
+    failures: list[str] = []
+
+    def pick(rng):
+        return str(rng.choice(links[-5:] or ["lb_member_x"]))
+
+    def choose(one, rng, name):
+        version = board.rules.terms.version
+        return rng.choice(
+            [
+                lambda: one.api("POST", "/teams", json={"name": name}),
+                lambda: one.api("POST", "/team/invitations", json={"uses": 3}),
+                lambda: one.api("POST", "/membership", json={"invitation": pick(rng)}),
+                lambda: one.form("team", do="merge", invitation=pick(rng)),
+                lambda: one.api("DELETE", "/membership"),
+                lambda: one.api("POST", "/terms", json={"version": version}),
+                lambda: submit(one, int(rng.integers(300))),
+                lambda: one.api("POST", "/team/token"),
+            ]
+        )
+
+    def act(one, seed):
+        rng = np.random.default_rng(seed)
+        for step in range(25):
+            reply = choose(one, rng, f"T{seed}-{step}")()
+            if reply.status_code >= 500:
+                failures.append(reply.text)
+            if reply.headers.get("content-type") == "application/json":
+                links.extend(filter(None, [reply.json().get("invitation")]))
+        if seed % 2:
+            one.api("POST", "/erasure")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(act, people, range(8)))
+    assert not failures
+    with board.reading() as view:
+        teams = dict(
+            view.query("SELECT number, used FROM main.team WHERE book = ?", (view.book_id,))
+        )
+        bound = view.query(
+            "SELECT team, state FROM main.identity WHERE book = ? AND team IS NOT NULL",
+            (view.book_id,),
+        )
+        counted = dict(
+            view.query(
+                "SELECT team, COUNT(*) FROM main.submission WHERE book = ? GROUP BY team",
+                (view.book_id,),
+            )
+        )
+    assert {team for team, _ in bound} <= set(teams)  # nobody is in a team that ended
+    assert {number: used for number, used in teams.items() if used} == counted
+    assert board.row().teams == len(teams)
+    assert all(teams[team] for team, state in bound if state == "left")
+    assert sum(counted.values()) > 0
+    assert server.call("POST", "/boards/first/close", server.organiser).status_code == 200
+    bundle = tmp_path / "bundle"
+    head = write_board_bundle(board, bundle, labels=True, submissions=True)
+    verified = verify_bundle(bundle, heads=[head.hash.hex()])
+    assert verified.questions == sum(counted.values())
 
 
 def test_names_of_people_reach_their_team_and_organisers_only(server, person):

@@ -141,10 +141,13 @@ def page_response(
         visitor, csrf_token = sessions.new_visitor()
     text = _TEMPLATES.get_template(name).render(
         csrf=csrf_token,
-        signed_in=session is not None,
         url=server_url(request),
         root=get_context(request).settings.prefix,
-        **{"now": int(get_context(request).boards.environment.clock()), **variables},
+        **{
+            "now": int(get_context(request).boards.environment.clock()),
+            "signed_in": session is not None,
+            **variables,
+        },
     )
     if csrf_token not in text:  # no form, so a public page has no secret
         return html_response(

@@ -122,7 +122,7 @@ def erase(request: Request, board: Slug, form: Form) -> Response:
         opened, caller = open_page(request, board)
         erased = opened.erasure.erase_own(caller)
         log_erasure(request, opened.slug, erased.team, caller.identity)
-        variables |= {"erased": erased, "role": "public"}
+        variables |= {"erased": erased, "role": "public", "signed_in": False}
     except (LadderboardError, RequestRefused) as error:
         problem = page_problem(error)
         return page_response(

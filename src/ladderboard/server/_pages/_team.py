@@ -21,7 +21,7 @@ _DONE_MESSAGES = {
     "revoked": "The invitation is revoked.",
     "role": "The role is changed.",
     "removed": "They are no longer in the team. If they know its token, replace it.",
-    "accepted": "You have accepted the terms. The ledger says so.",
+    "accepted": "You have accepted the terms. The ledger records it.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""
 
