@@ -376,6 +376,16 @@ def test_many_at_once_leave_each_person_in_one_team(server, person, tmp_path):
     assert verified.questions == sum(counted.values())
 
 
+@pytest.mark.parametrize(("accounts", "sentence"), [(None, "at most 2 teams"), (9, None)])
+def test_the_rules_say_how_many_teams_of_one_person_are_expected(server, accounts, sentence):
+    make_board(server, mechanism=None, accounts=accounts)
+    page = server.client.get(f"/boards/{server.slug}/rules").text
+    assert "One person has one team." in page
+    expected = "Somebody with accounts at several providers counts as several people."
+    assert (expected in page, "one person controls" in page) == (bool(sentence), bool(sentence))
+    assert sentence is None or f"one person controls {sentence}." in page
+
+
 def test_names_of_people_reach_their_team_and_organisers_only(server, person):
     make_board(server)
     ada, bob = person("Ada"), person("Bob")

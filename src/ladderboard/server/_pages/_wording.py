@@ -704,4 +704,11 @@ def _explain_limits(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     text += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:
         text += " The final ranking is made on other examples, so it may differ from this one."
+    # Each live metric has a ladder of its own.
+    answers = 1 + sum(metric["show"] == "live" for metric in board["metrics"])
+    known = mechanism.attacker_accounts(board["teams"] * answers) // answers
+    if board["ladder"] == "team" and known < board["teams"]:
+        text += f" The protection assumes that one person controls at most {count(known, 'team')}."
+        if board["registration"] == "sign_in":
+            text += " Somebody with accounts at several providers counts as several people."
     return text
