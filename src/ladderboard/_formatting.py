@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _SMALL_BETA = 1e-4
 _HUNDRED = 100
@@ -78,6 +78,16 @@ def format_decimals(value: float, decimals: int) -> str:
     return "0" if text == "-0" else text
 
 
+def shared_decimals(values: Iterable[float], decimals: int) -> int:
+    """Return how many decimals a column of numbers needs, at most as many as given.
+
+    >>> shared_decimals([0.8, 0.82, 1], 4), shared_decimals([], 4)
+    (2, 0)
+    """
+    texts = (format_decimals(value, decimals) for value in values)
+    return max((len(text.partition(".")[2]) for text in texts), default=0)
+
+
 def format_rank_range(ranks: Sequence[int] | None) -> str:
     """Return the ranks that the data allow a team, as text.
 
@@ -135,19 +145,19 @@ def format_promise(overfitting: float | None, hidden: float | None) -> str:
     >>> format_promise(0.0351, 0.049)
     'The score shown is at most 0.036 too good. A better model may be hidden by at most 0.049.'
     >>> format_promise(0.0351, None)
-    'The score shown is at most 0.036 too good. How good a hidden model may be is not limited.'
+    'The score shown is at most 0.036 too good. How much better a hidden model may be is not known.'
     >>> format_promise(None, None)
     'Nothing useful can be promised: there are too few examples for this many questions.'
     """
     if overfitting is None and hidden is None:
         return "Nothing useful can be promised: there are too few examples for this many questions."
     too_good = (
-        "How much too good the score shown is, is not limited."
+        "How much too good the score shown may be is not known."
         if overfitting is None
         else f"The score shown is at most {round_up(overfitting, 2)} too good."
     )
     better = (
-        "How good a hidden model may be is not limited."
+        "How much better a hidden model may be is not known."
         if hidden is None
         else f"A better model may be hidden by at most {round_up(hidden, 2)}."
     )

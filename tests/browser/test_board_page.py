@@ -34,7 +34,7 @@ def test_the_list_shows_every_board(visit, example_boards, script):
         "Edible or not": "open hidden Best accuracy hidden Deadline none",
         "Birds by their song": f"open frozen Best accuracy {birds} Deadline none",
         "Beetles, 2026": f"closed Best accuracy {beetles} Teams 6",
-        "Seedlings in spring": "not open yet Best accuracy no record Teams 0 Deadline in 2 months",
+        "Seedlings in spring": "not open yet Best accuracy none yet Teams 0 Deadline in 2 months",
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
     }
     for title, facts in expected.items():
@@ -64,7 +64,7 @@ def test_standings_show_ties_baselines_and_the_own_team(visit, example_boards, s
     names = {row[1] for row in rows}
     assert {"A botanist (measured on other leaves) baseline", "Always oak baseline"} <= names
     assert {"O'Hara & Sons <leaves>", "Φύλλα", "Нейролес"} <= names
-    assert next(row for row in rows if row[1] == "Latecomers")[2] == "no record"
+    assert next(row for row in rows if row[1] == "Latecomers")[2] == "none yet"
     team.open("/boards/leaves/leaderboard")
     marked = [row for row in table_rows(team, "Standings")[1:] if "you" in row[1].split()]
     assert [row[1].split()[0] for row in marked] == [own_team.name]

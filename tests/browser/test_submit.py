@@ -208,7 +208,7 @@ def test_selecting_submissions_for_the_finals(visit, live_server, submit_page, s
     team = visit(token, script=script)
     page = team.page
     team.open(path)
-    assert "your 2 submissions with the best exact public scores take part" in team.text()
+    assert "the 2 with the best exact public scores are taken" in team.text()
     boxes = page.get_by_role("checkbox")
     assert boxes.count() == 3
     boxes.nth(1).check()
@@ -216,7 +216,7 @@ def test_selecting_submissions_for_the_finals(visit, live_server, submit_page, s
     if script:
         assert "2 of 2 selected" in team.text()
     page.get_by_role("button", name="Save the selection").click()
-    page.get_by_text("You have selected 2; these alone take part.").wait_for()
+    page.get_by_text("You have selected 2.").wait_for()
     chosen = live_server.call("GET", "/boards/first/selections", token).json()
     submissions = live_server.call("GET", "/boards/first/submissions", token).json()["submissions"]
     assert {submission["number"] for submission in submissions if submission["selected"]} == {

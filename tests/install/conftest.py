@@ -65,6 +65,29 @@ def installed(wheel, tmp_path_factory):
         (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     env = build_once(tmp_path_factory, "installed", install)
+    return describe_environment(env, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def installed_by_pip(wheel, tmp_path_factory):
+    """Install the wheel and the extra server as docs/how-to/install.md does: with pip alone."""
+    env = tmp_path_factory.mktemp("by-pip") / "env"
+    subprocess.run([sys.executable, "-m", "venv", str(env)], check=True)
+    done = subprocess.run(
+        [env / "bin/pip", "install", "-q", f"{wheel}[server]"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    if re.search("NewConnectionError|ConnectTimeout|Name or service not known", done.stderr):
+        pytest.skip("pip reaches no package index")
+    assert done.returncode == 0, done.stderr
+    return describe_environment(env, tmp_path_factory)
+
+
+def describe_environment(env, tmp_path_factory):
+    """Return the places of an environment, and a function that runs its program."""
     (packages,) = env.glob("lib/python*/site-packages")
     path = f"{env / 'bin'}:/usr/bin:/bin"
     clean = clean_environment(path, tmp_path_factory.mktemp("home"))

@@ -141,6 +141,19 @@ def fetched(address):
 
 
 def test_the_printed_commands_make_serve_and_enter_the_example(installed, make, tmp_path):
+    run_the_example(installed, make, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_clean_install_runs_a_board_to_its_end(installed_by_pip, make, tmp_path):
+    """With the dependencies that the wheel names and no others, from the configured index."""
+    assert not (installed_by_pip.packages / "dependencies.pth").exists()
+    assert not (installed_by_pip.packages / "pytest").exists()
+    run_the_example(installed_by_pip, make, tmp_path)
+
+
+def run_the_example(installed, make, tmp_path):
+    """Make, serve, enter, close and verify the example by the commands that are printed."""
     output = installed.run("board", "new", "demo", "--example", cwd=tmp_path)
     assert output.endswith("\n  ladderboard serve demo\n")
     with serving(installed, tmp_path, "demo") as (url, output):

@@ -66,8 +66,8 @@ def test_a_history_has_a_text_description():
         "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
         "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
     ]
-    assert "The band is where the best true accuracy lies: now between 0.650" in caption
-    assert "The line ends now, on 15 Jan 2027, 12:00 UTC." in caption
+    assert "The band is where the best true accuracy lies: at its end between 0.650" in caption
+    assert "The line ends now, 15 Jan 2027, 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
     assert history_chart(history_data(*points[1:])) is None  # a flat line says nothing
@@ -93,6 +93,12 @@ def test_every_record_is_in_view():
     chart = ET.fromstring(str(history_chart(history_data(*points))))  # noqa: S314 - our own
     dots = [float(dot.attrib["cy"]) for dot in chart[0].iter() if dot.tag.endswith("circle")]
     assert len(set(dots)) == 4
+
+
+def test_a_chart_says_why_it_ends():
+    points = [history_point(hour, value, 1) for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))]
+    caption = texts_of(history_chart(history_data(*points), ends="at the close"))[2]
+    assert "The line ends at the close, 15 Jan 2027, 12:00 UTC." in caption
 
 
 def test_baselines_in_view_are_dashed():
@@ -152,7 +158,7 @@ def test_a_team_sees_which_submissions_improved():
     assert summary == "After 3 submissions, of which 2 improved, the release is accuracy 0.625."
     assert [note.partition(":")[0] for note in notes] == ["Submission 1", "Submission 3"]
     assert chart.count("chart-rug") == 2
-    assert "a tick at the foot did not" in caption
+    assert "ticks on the axis are other submissions" in caption
 
 
 def test_scores_are_drawn_as_dots():
@@ -256,7 +262,7 @@ def test_the_charts_of_a_real_board(tmp_path):
     history_view, own_view = view.history(), board.as_seen_by(caller).own_history()
     activity = view.activity()
     json.dumps([history_view, own_view, activity], allow_nan=False)
-    assert "chart-band" in history_chart(history_view)
+    assert "chart-line" in history_chart(history_view)
     value = f"{history_view['points'][-1]['display']:g}"
     assert re.search(rf">{re.escape(value)}</text>", history_chart(history_view))
     assert "After 3 submissions" in team_history_chart(own_view)

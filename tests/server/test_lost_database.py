@@ -21,7 +21,7 @@ from support.postgres import PostgresServer
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
 
-NOTHING = "Nothing was recorded, and no question was used"
+NOTHING = "Nothing was recorded, and no submission was used"
 
 
 @pytest.fixture(scope="module", params=["postgres"])

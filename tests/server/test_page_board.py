@@ -35,16 +35,16 @@ def test_ties_share_ranks_and_baselines_are_sorted_in(empty_server):
     text = get_page(live_server, path="/leaderboard").text
     rows = [(rank, team, value) for rank, team, value, *_ in table_rows(text)]
     assert rows == [
-        ("=1", "Ada", "0.1"),
-        ("=1", "Cy", "0.1"),
+        ("=1", "Ada", "0.10"),
+        ("=1", "Cy", "0.10"),
         ("", "Coin (a throw) baseline", "0.15"),
-        ("3", "Bob", "0.2"),
-        ("", "Dee", "no record"),
+        ("3", "Bob", "0.20"),
+        ("", "Dee", "none yet"),
     ]
     assert "Ranks with = are shared" in text
     own_page = get_page(live_server, path="/leaderboard", token=dee_token).text
-    assert ["", "Dee you", "no record", "", "0", ""] in table_rows(own_page)
-    assert "No score yet, with no submissions." in get_page(live_server, token=dee_token).text
+    assert ["", "Dee you", "none yet", "", "0", ""] in table_rows(own_page)
+    assert "No score yet." in get_page(live_server, token=dee_token).text
 
 
 TABS = ("", "/data", "/leaderboard", "/submit", "/rules", "/verify")
@@ -265,7 +265,7 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     live_server.call("POST", "/boards/first/close", live_server.organiser)
     live_server.client.cookies.clear()
     text = get_page(live_server, path="/leaderboard").text
-    assert "with confidence 90%, these and the bounds shown before the close hold together" in text
+    assert "with confidence 90%, the bounds shown before the close hold too" in text
     (bob, ada) = table_rows(text, "finals")
     assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.0500", "1", "2", "▲ up 1"]
     assert [*ada[:3], *ada[4:]] == ["2", "Ada", "0.3000", "2", "1", "▼ down 1"]

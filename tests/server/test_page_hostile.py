@@ -160,7 +160,7 @@ def test_the_page_explains_an_expired_token(live_server):
         live_server.sign_in(browser, token)
         live_server.call("POST", "/boards/first/team/token", token)
         page = strip_tags(browser.get(f"/boards/{live_server.slug}/submit").text)
-    assert "a token that is not for this board, or has ended" in page
+    assert "your token is for another board or no longer valid" in page
 
 
 def test_amendments_of_another_process_are_shown(live_server):

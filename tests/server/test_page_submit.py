@@ -61,7 +61,10 @@ def test_the_public_sees_how_to_sign_in_or_join(live_server, browser):
     assert f'name="next" value="/boards/{live_server.slug}/submit"' in page.text
     assert f'href="/boards/{live_server.slug}/join"' in page.text
     assert 'type="file"' not in page.text
-    for registration, text in (("invited", "by invitation"), ("organiser", "Ask them for a token")):
+    for registration, text in (
+        ("invited", "need an invitation"),
+        ("organiser", "Ask them for a token"),
+    ):
         live_server.amend(registration=registration)
         assert text in page_text(browser.get(f"/boards/{live_server.slug}/submit").text)
 
@@ -71,7 +74,7 @@ def test_a_token_of_another_board_is_explained(live_server, browser):
     live_server.create_board(other)
     live_server.sign_in(browser, live_server.join("Alpha", other)[1])
     page = page_text(browser.get(f"/boards/{live_server.slug}/submit").text)
-    assert "with a token that is not for this board" in page
+    assert "your token is for another board" in page
 
 
 @pytest.mark.parametrize("role", ["evaluator", "organiser"])
@@ -129,23 +132,22 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         assert team.used() == 3
 
 
-def test_the_reply_shows_the_bound(empty_server):
+def test_the_rules_show_the_bound(empty_server):
     live_server = empty_server
     live_server.create_board(
         loss="accuracy", questions=4, teams=1, mechanism="{name: ladder, step: 0.1}"
     )
     with live_server.browser() as browser:
-        reply = notice_text(
-            TeamBrowser(live_server, browser).send(make_predictions(60)).text, "status"
-        )
+        TeamBrowser(live_server, browser).send(make_predictions(60))
+        rules = page_text(browser.get(f"/boards/{live_server.slug}/rules").text)
     view = live_server.boards.open(live_server.slug).as_seen_by(
         live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
     bound = view.summary()["bound"]
     match = re.search(
-        r"With confidence 95%, the best of your models so far truly has accuracy "
-        r"between ([0-9.]+) and ([0-9.]+)\.",
-        reply,
+        r"With confidence 95%, the true accuracy of the best model submitted so far "
+        r"lies between ([0-9.]+) and ([0-9.]+)\.",
+        rules,
     )
     low, high = map(float, match.groups())
     # Rounded outwards, to the four digits that are shown.
@@ -183,7 +185,7 @@ def test_a_submission_without_a_release_leaves_no_record(empty_server):
         page = TeamBrowser(live_server, browser).send(make_predictions(299)).text
     reply = notice_text(page, "status")
     assert reply.startswith("No score yet No measurable improvement so far. ")
-    assert "no record" in page_text(page[page.index("<tbody>") :])
+    assert "none yet" in page_text(page[page.index("<tbody>") :])
 
 
 def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
@@ -203,7 +205,7 @@ def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
         reply = notice_text(team.send(make_predictions(40)).text, "status")
         assert "No submissions left: your team has used all its 3." in reply
         page = team.look().text
-        assert "nothing to send" in page
+        assert "no submissions left" in page
         assert 'type="file"' not in page
 
 
@@ -315,7 +317,7 @@ def test_selecting_for_the_finals(empty_server):
             for number in range(23)
         ]
         ids = [answer["id"] for answer in answers]
-        default = "your 2 submissions with the best exact public scores take part."
+        default = "the 2 with the best exact public scores are taken."
         assert default in page_text(team.look().text)
         response = team.post("selections", submission=[ids[0], ids[22]])
         assert response.status_code == 303
@@ -324,7 +326,7 @@ def test_selecting_for_the_finals(empty_server):
         assert "Saved." in page_text(team.look("?done=selected").text)
         page = team.look().text
         assert "Saved." not in page_text(page)
-        assert "You have selected 2; these alone take part." in page_text(page)
+        assert "You have selected 2." in page_text(page)
         assert re.findall(r'value="(\w{32})"[^>]* checked', page) == [ids[22], ids[0]]
         assert "Submission 1, on another page of the table" in page_text(page)
         for submission, status, message in (
@@ -342,8 +344,8 @@ def test_selecting_for_the_finals(empty_server):
         assert default in page_text(team.look().text)
         live_server.call("POST", "/boards/first/close", live_server.organiser)
         page = team.look().text
-        assert "Selections cannot change any more." in page
-        assert "The table marks the 2 submissions that take part." in page_text(page)
+        assert "The selection is final." in page
+        assert "The table marks them." in page_text(page)
         took_part = live_server.call("GET", "/boards/first/selections", team.token).json()
         assert took_part["submissions"] == ids[21:]
         assert 'name="submission"' not in page

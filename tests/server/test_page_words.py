@@ -10,14 +10,10 @@ from ladderboard.board import DisplayRules
 from ladderboard.files import Roster, read_predictions
 from ladderboard.holdout import ReplyTexts, format_reply
 from ladderboard.mechanisms import Release
-from ladderboard.server._pages._reply import ReplyContext, bound_text, describe_reply, problem_items
+from ladderboard.server._pages._reply import ReplyContext, describe_reply, problem_items
 from ladderboard.server._pages._submit import describe_file_format
 
 TEAM = {"name": "team", "remaining": 9, "allowed": 10}
-BOUND = {
-    "low": 0.1, "high": 0.3, "beta": 0.05, "differences": False, "nats": 9.0, "vacuous": False,
-    "theorem": "t", "span": [0.0, 1.0],
-}  # fmt: skip
 
 
 def make_answer(**changes):
@@ -64,31 +60,9 @@ def test_a_new_best_that_rounds_to_the_old_one_is_shown_once():
 
 
 def test_metric_names_are_not_markup():
-    bound = {"loss": BOUND, "overfitting": 0.1, "hidden": None}
-    reply = describe_reply(make_answer(bound=bound), ReplyContext(DisplayRules("<b>", 2)))
-    assert "at most 0.1 too good. How good a hidden model may be is not limited." in reply.bound
-    assert "<b>" in reply.bound  # the template escapes it
-    assert not hasattr(reply.bound, "__html__")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"vacuous": True}, {"low": None}, {"high": None}, {"nats": None},
-     {"theorem": "the paper's, as printed"}, {"differences": True, "released": None},
-     {"differences": True, "released": 1.0}],
-)  # fmt: skip
-def test_vacuous_bounds_give_no_text(change):
-    bound = {**BOUND, **change}
-    assert bound_text(bound, DisplayRules("error"), bound.pop("released", 0.2), "team") is None
-
-
-def test_a_bound_on_differences_is_shown_around_the_release():
-    bound = {**BOUND, "low": -0.3, "high": 0.1, "differences": True, "beta": 1e-7}
-    text = bound_text(bound, DisplayRules("error", 2), 0.2, "board")
-    assert text == (
-        "With confidence 99.99%, the board's best model so far truly has error between 0.00 and "
-        "0.30."
-    )
+    reply = describe_reply(make_answer(), ReplyContext(DisplayRules("<b>", 2)))
+    assert "<b>" in reply.why  # the template escapes it
+    assert not hasattr(reply.why, "__html__")
 
 
 def test_bounds_are_rounded_outwards():
@@ -97,8 +71,7 @@ def test_bounds_are_rounded_outwards():
         low, high = sorted(rng.random(2))
         kind = str(rng.choice(["loss", "complement", "scaled", "root"]))
         display = DisplayRules("m", int(rng.integers(0, 6)), kind, 7.0)
-        words = bound_text({**BOUND, "low": low, "high": high}, display, 0.2, "team").split()
-        shown_low, shown_high = float(words[-3]), float(words[-1].rstrip("."))
+        shown_low, shown_high = map(float, display.format_interval(low, high))
         ends = sorted((display.metric_value(low), display.metric_value(high)))
         assert shown_low <= ends[0] + 1e-8
         assert shown_high >= ends[1] - 1e-8

@@ -84,10 +84,9 @@ def plan(
 ) -> None:
     """Plan a holdout: give two of n, questions and error, get the third.
 
-    First comes what the default mechanism shows with these sizes, and what an attacker could gain;
-    then what can be promised before any data are seen, whatever is asked. Other ways to answer are
-    compared below it. With --gate: which gains a gate would prove at
-    its first, tenth and last look.
+    Prints which gains the default mechanism shows with these sizes and what an attacker could gain,
+    then what is guaranteed whatever is asked, then other mechanisms for comparison. With --gate:
+    which gains a gate would prove at its first, tenth and last look.
     """
     if gate:
         others = (questions, error, plot, metric, best, standard_error)

@@ -60,7 +60,7 @@ class ProblemKind(NamedTuple):
     headers: Mapping[str, str] | None = None
 
 
-_UNRECORDED = "Nothing was recorded, and no question was used"
+_UNRECORDED = "Nothing was recorded, and no submission was used"
 _STORAGE = f"The server's database cannot be used now. {_UNRECORDED}; try again in a moment."
 _FULL = f"The server's disk is full. {_UNRECORDED}; try again later, or tell the organiser."
 _READ_ONLY = (

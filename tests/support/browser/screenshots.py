@@ -104,6 +104,7 @@ def capture_page(browser, boards, state, **options) -> bytes:
     visitor = Visitor(browser, boards.live_server, state.token(boards), **options)
     visitor.open(state.path)
     state.prepare(visitor, boards)
+    visitor.page.evaluate("scrollTo(0, 0)")  # the head of a board stays in view
     screenshot = visitor.page.screenshot(full_page=True)
     visitor.close()
     return screenshot

@@ -2,7 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, format_decimals, format_promise
+from ladderboard._formatting import (
+    format_confidence,
+    format_decimals,
+    format_promise,
+    shared_decimals,
+)
 from ladderboard.cli._board._close import echo_finals
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
@@ -140,11 +145,13 @@ def _describe_board(summary: dict[str, Any]) -> list[str]:
 
 def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
     by_mean = standings["ranked_by"] == "mean_rank"
+    scores = [row["display"] for row in (*standings["rows"], *standings["declared"])]
+    decimals = shared_decimals((score for score in scores if score is not None), display.digits)
     rows: list[tuple[object, ...]] = [
         (
-            "baseline" if row["baseline"] else row["rank"],
+            "baseline" if row["baseline"] else f"={row['rank']}" if row["tied"] else row["rank"],
             row["team"]["name"],
-            display.text(row["loss"]) if row["loss"] is not None else "no record",
+            "none yet" if row["display"] is None else f"{row['display']:.{decimals}f}",
             f"{row['submissions']:,}",
             format_minute(row["since"]),
             *(
@@ -159,7 +166,11 @@ def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
     names += ["mean rank"] if by_mean else []
     rows += [
         (
-            *("declared", row["name"], display.text(row["loss"]), None, row["source"] or None),
+            "declared",
+            row["name"],
+            f"{row['display']:.{decimals}f}",
+            None,
+            row["source"] or None,
             *[None] * len(names),
         )
         for row in standings["declared"]

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ladderboard._formatting import format_count, format_decimals, format_rank_range
+from ladderboard._formatting import (
+    format_count,
+    format_decimals,
+    format_rank_range,
+    shared_decimals,
+)
 from ladderboard.cli._client._options import AsCsv, BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, format_csv, format_minute
@@ -140,7 +145,10 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         echo("There are no submissions yet.")
     if not rows and not declared:
         return
-    digits = board.display.digits
+    scores = [row.display for row in rows] + [baseline["display"] for baseline in declared]
+    decimals = shared_decimals(
+        (score for score in scores if score is not None), board.display.digits
+    )
     names = [metric.name for row in rows[:1] for metric in row.metrics]
     by_mean = board.leaderboard_metric == "mean_rank"
     marked = any(row.proven for row in rows)
@@ -150,7 +158,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
             (
                 "baseline" if row.baseline else _format_rank(row),
                 _format_team(row),
-                None if row.display is None else format_decimals(row.display, digits),
+                None if row.display is None else f"{row.display:.{decimals}f}",
                 f"{row.submissions:,}",
                 format_minute(row.raw["since"]),
                 *(
@@ -168,7 +176,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
     for baseline in declared:  # inserted by their loss
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
-        value_text = format_decimals(baseline["display"], digits)
+        value_text = f"{baseline['display']:.{decimals}f}"
         cells = ("baseline", name, value_text, *[None] * (2 + len(names) + by_mean + marked))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
         # By mean rank a number of one metric has no place among the teams.

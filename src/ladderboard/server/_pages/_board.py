@@ -11,10 +11,10 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import (
-    format_decimals,
     format_rank_range,
     format_time,
     round_outwards,
+    shared_decimals,
 )
 from ladderboard.board import PUBLIC, Board, CachedSummary, Caller, DisplayRules, View
 from ladderboard.server._api import Slug
@@ -254,16 +254,18 @@ class _TabReader(NamedTuple):
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
     view, summary = reader.view, reader.summary
     history, finals, team = none_if_hidden(view.history), reader.finals, reader.team
-    own = none_if_hidden(view.own_standing)
+    own, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
+    frozen = standings is not None and standings["frozen"] is not None
+    ends = "at the close" if finals is not None else "at the freeze" if frozen else "now"
     return {
         "team": team,
         "own_rank": "" if own is None else format_rank(own["rank"], tied=own["tied"]),
         "remaining": _remaining_text(summary, team, reader.now),
-        "standings": (standings := reader.standings(_ROWS_ON_OVERVIEW)),
+        "standings": standings,
         "top": None if standings is None else standings["entries"],
         "finals": None if finals is None else finals_table(finals, team, rows=_ROWS_ON_OVERVIEW),
         "history": history,
-        "chart": None if history is None else history_chart(history, summary["baselines"]),
+        "chart": None if history is None else history_chart(history, summary["baselines"], ends),
         "meaning": summarize_scores(summary, reader.board.book.mechanism),
     }
 
@@ -331,12 +333,18 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
 class _ScoreScale(NamedTuple):
     """How scores and their sampling errors are drawn: beside each score, all on one scale.
 
-    ``errors`` maps losses to their standard errors; ``best`` is the best loss on the board.
+    ``errors`` maps losses to their standard errors; ``best`` is the best loss on the board;
+    ``decimals`` are those of all scores in the column.
     """
 
     display: DisplayRules
     errors: dict[float, float]
     best: float | None
+    decimals: int = 0
+
+    def format(self, value: float | None) -> str:
+        """Return a score with as many decimals as the others in its column."""
+        return "none yet" if value is None else f"{value:.{self.decimals}f}"
 
     def interval(self, loss: float) -> tuple[float, float]:
         """Return the ends of a score's 95% interval in the metric, the lower number first."""
@@ -384,7 +392,12 @@ def standings_table(
 
     ``own`` is the row of the reader's team: it is pinned above if it is not on this page.
     """
-    digits = scale.display.digits
+    numbers = [row["display"] for row in (*page["rows"], *page["declared"])]
+    scale = scale._replace(
+        decimals=shared_decimals(
+            [number for number in numbers if number is not None], scale.display.digits
+        )
+    )
     ends = scale.range(scale.errors)
     by_mean = page["ranked_by"] == "mean_rank"
     level = [row for row in page["rows"] if row["rank"] and scale.is_level(row["loss"])]
@@ -398,7 +411,7 @@ def standings_table(
         name, loss = declared["name"], declared["loss"]
         if declared["source"]:
             name = f"{name} ({declared['source']})"
-        value = format_value(declared["display"], digits)
+        value = scale.format(declared["display"])
         kind = "aside shaded" if scale.is_level(loss) else "aside"
         row = _StandingsRow(kind, "", name, "baseline", value, "", "", "", ())
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
@@ -415,7 +428,6 @@ def standings_table(
         "rows": Markup(html),  # noqa: S704 - escaped there
         "entries": entries,
         "has_scores": ends is not None,
-        "ends": None if ends is None else [format_decimals(end, digits) for end in ends],
         "ties": any(row["tied"] for row in page["rows"]),
         "proven": any(row["proven"] for row in page["rows"]),
         "level": len(level),
@@ -517,7 +529,7 @@ def _standings_row(
         rank_html(row["rank"], tied=row["tied"]),
         _team_label(row["team"]),
         note,
-        format_value(row["display"], scale.display.digits),
+        scale.format(row["display"]),
         bar,
         f"{row['submissions']:,}",
         _since_html(row["since"], now),

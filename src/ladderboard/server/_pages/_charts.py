@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
@@ -354,13 +353,13 @@ def all_values(steps: Sequence[ChartStep], marks: Sequence[Mark] = ()) -> list[f
 
 
 def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
-    """Return a band where bounds are known."""
-    ends = [*(following.time for _, following in pairwise(steps)), area.xs.high]
-    band = "".join(
-        area.box(step.time, end, step.low, step.high)
-        for step, end in zip(steps, ends, strict=True)
-        if step.low is not None and step.high is not None
-    )
+    """Return a band up to the end, from where bounds are known."""
+    end, band = area.xs.high, ""
+    for step in reversed(steps):
+        if step.low is None or step.high is None:
+            break
+        band = area.box(step.time, end, step.low, step.high) + band
+        end = step.time
     return _draw_path(band, "chart-band")
 
 
@@ -537,9 +536,11 @@ def histogram(bars: Sequence[Bar], *, y_title: str, **texts: str) -> Markup | No
 
 
 def history_chart(
-    history: Mapping[str, Any], baselines: Sequence[Mapping[str, Any]] = ()
+    history: Mapping[str, Any], baselines: Sequence[Mapping[str, Any]] = (), ends: str = "now"
 ) -> Markup | None:
     """Return the best score of a board over time, with its bounds, from :meth:`View.history`.
+
+    ``ends`` says in a word or two when its last point was: "now", or "at the close".
 
     The chart ends at the end of the current minute, so it is drawn once in that time. A board with
     fewer than two records has no chart: a flat line says nothing.
@@ -553,9 +554,8 @@ def history_chart(
         for baseline in baselines
         if baseline.get("display") is not None
     }
-    return _draw_history(
-        json.dumps({**history, "points": [*records, {**now, "time": minute}], "levels": levels})
-    )
+    points = [*records, {**now, "time": minute}]
+    return _draw_history(json.dumps({**history, "points": points, "levels": levels, "ends": ends}))
 
 
 @lru_cache(maxsize=64)
@@ -581,13 +581,15 @@ def _draw_history(history_json: str) -> Markup | None:
         f"{format_count(history['records'], 'record')}, with "
         f"{format_count(points[-1]['used'], 'submission')} so far."
     )
-    caption = "Every dot is a new best"
-    caption += ", of which not all are shown. " if history["thinned"] else ". "
-    caption += f"The line ends now, on {_format_utc(last.time)}. "
+    caption = "Dots are new bests"
+    caption += "; not all are shown." if history["thinned"] else "."
+    caption += f" The line ends {history['ends']}, {_format_utc(last.time)}."
     if last.low is not None:
         bounds = _bound_text(last, digits, "")
         summary += f" The best model so far is truly worth{bounds}, {confidence}."
-        caption += f"The band is where the best true {metric} lies: now{bounds}, {confidence}."
+        caption += (
+            f" The band is where the best true {metric} lies: at its end{bounds}, {confidence}."
+        )
     return step_chart(
         steps,
         marks,
@@ -662,7 +664,7 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
     ]
     improved = sum(point["improved"] for point in points)
     scored = any(point["shown"] is not None for point in points if not point["improved"])
-    marked_as = "a small one, at its own score, did not" if scored else "a tick at the foot did not"
+    marked_as = f"{'small dots' if scored else 'ticks on the axis'} are other submissions"
     older = "Older ones are left out. " if history["thinned"] else ""
     return step_chart(
         steps,
@@ -675,8 +677,7 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,
         until=None if history["now"] is None else parse_time(history["now"]),
-        caption="The line is what was released. A large dot is a submission that improved it; "
-        f"{marked_as}. {older}{_UTC_NOTE}",
+        caption=f"Large dots are new bests; {marked_as}. {older}{_UTC_NOTE}",
     )
 
 

@@ -52,7 +52,7 @@ class PlayChoice(NamedTuple):
         """Return the choice in a query, with defaults, and a sentence for each invalid value.
 
         >>> PlayChoice.from_query({"n": "4000", "noise": "much"})[1]
-        ["Unknown noise 'much'; showing as calibrated."]
+        ["No game was played with noise 'much'; showing as calibrated."]
         """
         chosen: dict[str, Any] = {}
         problems = []
@@ -64,7 +64,9 @@ class PlayChoice(NamedTuple):
             if chosen[key] is None:
                 chosen[key] = default
                 default_text = NOISES[default] if isinstance(default, str) else f"{default:,}"
-                problems.append(f"Unknown {key} {query[key][:20]!r}; showing {default_text}.")
+                problems.append(
+                    f"No game was played with {key} {query[key][:20]!r}; showing {default_text}."
+                )
         return cls(**chosen), problems
 
 

@@ -94,9 +94,9 @@ def format_value(value: float | None, digits: int) -> str:
     """Return a released number with its own digits, at most as many decimals as given.
 
     >>> format_value(0.78, 3), format_value(None, 3)
-    ('0.78', 'no record')
+    ('0.78', 'none yet')
     """
-    return "no record" if value is None else format_decimals(value, digits)
+    return "none yet" if value is None else format_decimals(value, digits)
 
 
 def format_exact(value: float, digits: int) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_gain, format_promise
+from ladderboard._formatting import format_count, format_gain
 from ladderboard.holdout import BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import exact_duration, metric_title, time_element
 from ladderboard.server._problems import problem_from_exception
@@ -31,7 +30,7 @@ _TIPS = {
 
 
 class ReplyText(NamedTuple):
-    """A reply in words: a headline, why, what is left, and the bound if any.
+    """A reply in words: a headline, why, and what is left.
 
     ``good`` is whether there is a new best.
     """
@@ -40,7 +39,6 @@ class ReplyText(NamedTuple):
     headline: str
     why: str
     left: Markup
-    bound: str | None
 
 
 class ReplyContext(NamedTuple):
@@ -70,7 +68,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     >>> window = {"name": "window", "remaining": 5, "allowed": 8}
     >>> answer = {"loss": 0.214, "improved": False, "again": False, "score_loss": None, "number": 7}
     >>> answer |= {"ladder": "team", "limits": [window, team], "next_submission_at": None}
-    >>> answer |= {"bound": None, "visible_gain": 0.02}
+    >>> answer |= {"visible_gain": 0.02}
     >>> def show(answer, context):
     ...     reply = describe_reply(answer, context)
     ...     print(reply.headline, reply.why, reply.left, sep=" | ")
@@ -96,21 +94,12 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     left = remaining_text(
         answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
     )
-    bound = None
-    if answer["bound"] is not None:
-        # The bound is about the current best, not that of a repeated answer.
-        released = None if answer["again"] else answer["loss"]
-        bound = bound_text(answer["bound"]["loss"], context.display, released, answer["ladder"])
-        if bound is not None:
-            ends = answer["bound"]["overfitting"], answer["bound"]["hidden"]
-            bound = f"{bound} {format_promise(*ends)}"
     headline, sentences = _describe_best(answer, context)
     return ReplyText(
         answer["improved"] and not answer["again"],
         headline,
         " ".join(sentences),
         Markup("{}{}.").format(left[0].upper(), left[1:]),
-        bound,
     )
 
 
@@ -240,39 +229,6 @@ def _short_time(time: str, now: str) -> Markup:
     if time[:10] != now[:10]:
         return time_element(time)
     return Markup('<time datetime="{}">{} UTC</time>').format(time, time[11:16])
-
-
-def bound_text(
-    bound: Mapping[str, Any], display: DisplayRules, released: float | None, ladder: str
-) -> str | None:
-    """Return the bound of a certificate in the displayed metric; None if it bounds nothing.
-
-    >>> from ladderboard.board import DisplayRules
-    >>> bound = {"low": 0.1712, "high": 0.2598, "beta": 0.05, "differences": False, "nats": 9.0}
-    >>> bound |= {"vacuous": False, "theorem": "transcript", "span": [0.0, 1.0]}
-    >>> bound_text(bound, DisplayRules("accuracy", 3, "complement"), 0.214, "team")
-    'With confidence 95%, the best of your models so far truly has accuracy between 0.740 and
-    0.829.'
-    """
-    low, high = bound["low"], bound["high"]
-    if low is None or high is None or bound["vacuous"] or bound["nats"] is None:
-        return None
-    if bound["theorem"].endswith("as printed"):
-        return None  # it holds up to an unknown constant
-    if bound["differences"]:
-        if released is None or released >= _WORST_LOSS:
-            return None
-        span = bound["span"]
-        low, high = max(released + low, span[0]), min(released + high, span[1])
-    whose = (
-        "the best of your models so far" if ladder == "team" else "the board's best model so far"
-    )
-    shown_low, shown_high = display.format_interval(low, high)
-    confidence = math.floor((1 - bound["beta"]) * 1e4 + 1e-9) / 100
-    return (
-        f"With confidence {confidence:g}%, {whose} truly has {display.name} between {shown_low} "
-        f"and {shown_high}."
-    )
 
 
 class ProblemItem(NamedTuple):

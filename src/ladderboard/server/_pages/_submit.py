@@ -287,14 +287,14 @@ def release_text(submission: Mapping[str, Any], digits: int) -> str:
     >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
     '0.78'
     >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 3)
-    'no record'
+    'none yet'
     >>> release_text({"display": None, "loss": None, "improved": True}, 3)
     'not shown'
     """
     if submission["display"] is None:
         return "not shown"
     if _has_no_record(submission):
-        return "no record"
+        return "none yet"
     return format_decimals(submission["display"], digits)
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _SCALES = {
     "loss": "The number shown is this mean",
-    "complement": "The number shown is 1 less this mean",
+    "complement": "The number shown is 1 minus this mean",
     "scaled": "The number shown is this mean in the metric's own unit",
     "root": "The number shown is the root of this mean, in the labels' own unit",
 }
-_MEANS = {"complement": "their mean", "root": "the root of 1 less their mean"}
+_MEANS = {"complement": "their mean", "root": "the root of 1 minus their mean"}
 _REGISTRATION = {
     "open": "Anyone can register a team.",
     "invited": "A team needs an invitation from the organiser; each is valid for one team.",
@@ -174,11 +174,12 @@ def metric_title(name: str) -> str:
 
 
 class BoardState(NamedTuple):
-    """The state of a board: a label, the CSS class of its badge, and a sentence."""
+    """The state of a board: a label, the CSS class of its badge, a sentence, when it opens."""
 
     label: str
     badge_class: str
     sentence: str
+    opens: str | None = None
 
 
 _STATES = {
@@ -232,7 +233,8 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
             "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
         )
     label = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
-    return BoardState(label, "badge-wait", f"Submissions open {relative_time(coming, now)}.")
+    sentence = f"Submissions open {relative_time(coming, now)}."
+    return BoardState(label, "badge-wait", sentence, coming)
 
 
 def describe_rules(
@@ -264,7 +266,7 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     >>> print(_describe_score(board, ZeroOne()))
     Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
     a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
-    The number shown is 1 less this mean, to at most 3 digits.
+    The number shown is 1 minus this mean, to at most 3 digits.
     >>> print(_describe_score({**board, "takes": "scores"}, Shortfall()))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
     number shown is their mean, to at most 3 digits; higher is better.
@@ -273,8 +275,9 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     if board["takes"] == "scores":
         return (
             f"Evaluators give a score from 0 to 1, the best, to each of {board['n']:,} hidden "
-            f"public examples. The number shown is {_MEANS.get(display['as'], '1 less their mean')}"
-            f", to at most {count(display['digits'], 'digit')}; {display['direction']} is better."
+            f"public examples. The number shown is "
+            f"{_MEANS.get(display['as'], '1 minus their mean')}, to at most "
+            f"{count(display['digits'], 'digit')}; {display['direction']} is better."
         )
     return (
         f"Submissions are scored by {display['name']}; {display['direction']} is better. "
@@ -575,8 +578,8 @@ def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     >>> from ladderboard.mechanisms import Exact, Ladder
     >>> board = {"n": 2500, "display": {"name": "accuracy"}, "ladder": "team"}
     >>> print(summarize_scores(board, Ladder(step=0.01)))
-    A score is about the accuracy of a team's best submission on 2,500 hidden examples. It changes
-    only when a submission is measurably better.
+    A score approximates the accuracy of a team's best submission on 2,500 hidden examples. It
+    changes only when a submission is measurably better.
     """
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
     examples = count(board["n"], "hidden example")
@@ -586,8 +589,8 @@ def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     if mechanism.hides_value:
         return f"Scores are released at the close; until then you see only whether {whose} changed."
     return (
-        f"A score is about the {name} of {whose} on {examples}. It changes only when a submission "
-        "is measurably better."
+        f"A score approximates the {name} of {whose} on {examples}. It changes only when a "
+        "submission is measurably better."
     )
 
 
@@ -629,9 +632,10 @@ def _explain_released(board: Mapping[str, Any], mechanism: Mechanism) -> str:
             f"No number is released before the close: only whether {whose} on {examples} improved."
         )
     return (
-        f"A released number is about the {name} of {whose} on {examples}. A new score is released "
-        f"only when a submission beats the previous one {mechanism.required_gain}{how}. Exact "
-        "scores are not released, because teams could climb by resubmitting without better models."
+        f"A released number approximates the {name} of {whose} on {examples}. A new score is "
+        f"released only when a submission beats the previous one {mechanism.required_gain}{how}. "
+        "Exact scores are not released, because teams could climb by resubmitting "
+        "without better models."
     )
 
 

@@ -118,7 +118,9 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         "state": board_state(summary, now),
         "attention": attention,
         "resolution": board.describe_resolution(),
-        "history": history_chart(view.history()),
+        "history": history_chart(
+            view.history(), ends="at the close" if summary["status"] == "closed" else "now"
+        ),
     }
 
 
