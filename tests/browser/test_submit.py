@@ -109,7 +109,7 @@ def test_files_that_are_too_large_are_refused(visit, make_board, live_server, sc
     reply = team.submit_file(join_lines(*LINES * 4), "all of it.csv")
     expected = "all of it.csv has 9.21 kB; at most 8 kB are taken. Nothing was sent."
     assert reply == (
-        expected if script else "Predictions are larger than 8000 bytes, which is the limit here. "
+        expected if script else "The file is larger than 8 kB, the limit of this board. "
         "Nothing was counted."
     )  # fmt: skip
 

@@ -221,8 +221,8 @@ def test_baselines_with_known_values_are_ranked(run_cli, shared_server, live_ser
     rows = [line.split() for line in run_cli("leaderboard", page).out.splitlines()]
     assert [row[:4] for row in rows[1:]] == [
         ["baseline", "Person", "0.05", "-"],
-        ["1", "Ada", "(you)", "0.2"],
-        ["baseline", "Coin", "(thrown)", "0.5"],
+        ["1", "Ada", "(you)", "0.20"],
+        ["baseline", "Coin", "(thrown)", "0.50"],
     ]
     report = run_cli("leaderboard", page, "--json").json
     assert [row["you"] for row in report["rows"]] == [True]

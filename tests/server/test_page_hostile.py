@@ -131,7 +131,7 @@ def test_confidence_is_never_shown_as_100_percent(empty_server):
         live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )
     page = page_text(live_server, "/leaderboard")
-    assert "With confidence 99.9999%, every true" in page
+    assert "With confidence 99.9999%, the interval contains the true" in page
     assert "100%" not in page
 
 

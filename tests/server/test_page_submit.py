@@ -229,7 +229,7 @@ def test_refusals_list_all_errors_with_ids(team):
         (b"", 422, "One thing is wrong with this file Nothing was counted."),
         (b"\x00\x01\x02" * 50, 422, "One thing is wrong with this file Nothing was counted."),
         (b"id,guess_a,guess_b\n1,2,3\n", 422, "wrong with this file Nothing was counted."),
-        (b"id,prediction\n" + b"x" * 30_000, 413, "which is the limit here. Nothing was counted."),
+        (b"id,prediction\n" + b"x" * 30_000, 413, "the limit of this board. Nothing was counted."),
     ],
 )
 def test_unreadable_files_are_refused(empty_server, body, status, message):

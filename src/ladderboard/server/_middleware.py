@@ -204,7 +204,7 @@ class _Exchange:
             raise self._abort_body(408, "too_slow", "The request body took too long.") from None
         self._received += len(message.get("body", b""))
         if self._received > _MAX_BODY:
-            raise self._abort_body(413, "too_large", f"This takes at most {_MAX_BODY} bytes.")
+            raise self._abort_body(413, "too_large", f"The body has more than {_MAX_BODY} bytes.")
         return message
 
     def _abort_body(self, status: int, code: str, detail: str) -> RequestRefused:

@@ -143,7 +143,7 @@ class AccessCheck:
             raise RequestRefused(
                 401,
                 "no_token",
-                "This guard wants the token that its owner gave you; set LADDERBOARD_TOKEN.",
+                "This guard needs the token that its owner gave you; set LADDERBOARD_TOKEN.",
                 {"WWW-Authenticate": "Bearer"},
             )
 
@@ -515,7 +515,7 @@ class MemoryBudget:
             raise RequestRefused(
                 413,
                 "too_large",
-                f"Predictions are larger than {self._max_bytes} bytes, which is the limit here.",
+                f"The predictions are larger than {self._max_bytes} bytes, the guard's limit.",
             )
 
     def reserve(self, count: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 from ladderboard import _settings
+from ladderboard._formatting import format_size
 from ladderboard.errors import DiskFull, InvalidPredictions, storage_error
 from ladderboard.files import GZIP_MAGIC, Gunzip
 from ladderboard.server._problems import RequestRefused
@@ -64,7 +65,7 @@ class PayloadTooLarge(RequestRefused):
     """A body is larger than allowed."""
 
     def __init__(self, limit: int) -> None:
-        message = f"Predictions are larger than {limit} bytes, which is the limit here."
+        message = f"The file is larger than {format_size(limit)}, the limit of this board."
         super().__init__(413, "too_large", message, _CLOSE)
 
 
