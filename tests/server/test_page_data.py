@@ -42,7 +42,7 @@ def test_everybody_downloads_files_and_the_sample(live_server, make_board):
 def test_a_board_keeps_its_data_for_teams(live_server, make_board):
     board = make_board(data="{members: true}")
     page = live_server.client.get(f"{board}/data").text
-    assert "for its teams" in page
+    assert "Only teams can download the data." in page
     assert f'href="{board}/data/train.csv"' not in page
     paths = [f"{board}/data/train.csv", f"{board}/sample_submission.csv"]
     headers = {"Authorization": f"Bearer {live_server.join('Team')[1]}"}
