@@ -417,7 +417,10 @@ MECHANISMS = {
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_question_runs_the_same_statements_and_writes_the_same_amount(capfd, tmp_path, name):
-    """Improved or not, questions look the same on the disk."""
+    """Improved or not, questions look the same on the disk.
+
+    The first one after opening a file also reads what later ones remember.
+    """
     mechanism = MECHANISMS[name]
     labels = np.array(BITS[0])
     recorder = SessionRecorder(tmp_path, capfd)
@@ -427,10 +430,11 @@ def test_every_question_runs_the_same_statements_and_writes_the_same_amount(capf
         )
         statements, improved = set(), set()
         sizes = {("state", row[3]) for row in recorder.tables()["ladder"]}
+        options = {"training": 0.1} if mechanism.needs_training else {}
+        guard.ask(labels ^ 1, **options)
         for number in range(30):
             right = np.random.default_rng(number).random(N) < 0.2 + number / 60
             predictions = np.where(right, labels, 1 - labels)
-            options = {"training": 0.1} if mechanism.needs_training else {}
             recorder.statements.clear()
             improved.add(guard.ask(predictions, **options).improved)
             statements.add(tuple(skeleton(statement) for statement in recorder.statements))

@@ -38,6 +38,8 @@ from ladderboard.ledger import (
 from ladderboard.losses import metric as metric_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ladderboard.holdout._file import GuardFile
@@ -227,7 +229,7 @@ class Gate(OpenFile):
         self,
         state: GateState,
         chain_state: ChainState,
-        packed_incumbent: bytes,
+        read_incumbent: Callable[[], bytes],
         *,
         values: NDArray[Any],
         losses: NDArray[Any],
@@ -235,7 +237,7 @@ class Gate(OpenFile):
     ) -> LookDecision:
         """Return the verdict on scored predictions, in the transaction that records it."""
         nats = look_nats(self._book.mechanism, self._book.opening["rules"], state, chain_state)
-        rival, rival_losses = self._incumbent(state, packed_incumbent)
+        rival, rival_losses = self._incumbent(state, read_incumbent)
         differing = None
         if self._takes_predictions:
             differing = _count_differing(values, rival)
@@ -259,11 +261,13 @@ class Gate(OpenFile):
         }
         return LookDecision(public, dict(sorted(evidence._asdict().items())))
 
-    def _incumbent(self, state: GateState, packed: bytes) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the incumbent's predictions and losses; they are scored once."""
+    def _incumbent(
+        self, state: GateState, read_packed: Callable[[], bytes]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the incumbent's predictions and losses; they are read and scored once."""
         scored = self._scored_incumbent
         if scored is None or scored[0] != state.submission:
-            submission = AlignedPredictions.unpack(packed)
+            submission = AlignedPredictions.unpack(read_packed())
             scored = (state.submission, submission.values, self._losses(submission))
             self._scored_incumbent = scored
         return scored[1], scored[2]

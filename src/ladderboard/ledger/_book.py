@@ -25,6 +25,7 @@ from ladderboard.ledger._book_transaction import (
     find_recorded_answer,
     find_recorded_look,
     refuse_if_budget_spent,
+    refuse_without_incumbent,
 )
 from ladderboard.ledger._chain import (
     ChainHead,
@@ -319,13 +320,13 @@ class Book(BookContext):
         Called before scoring, as ``find_duplicate``.
         """
 
-        def find(view: ReadView, chain_state: ChainState) -> RecordedLook | None:
+        def find(view: ReadView) -> RecordedLook | None:
             gate = self.read_gate(view)
-            self.read_incumbent(view)
+            refuse_without_incumbent(gate)
             key = self.look_key(gate.submission, margin, submission)
             answer = find_recorded_look(view, key)
             if answer is None:
-                refuse_if_budget_spent(chain_state, self.budget, "looks")
+                refuse_if_budget_spent(view.chain_state(), self.budget, "looks")
             return answer
 
         return self._look_up(find, "look")
@@ -345,31 +346,32 @@ class Book(BookContext):
         """
         question = ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
 
-        def find(view: ReadView, chain_state: ChainState) -> RecordedAnswer | None:
+        def find(view: ReadView) -> RecordedAnswer | None:
             answer = self.read_duplicate(view, question)
             if answer is None:
+                chain_state = view.chain_state()
                 refuse_if_budget_spent(chain_state, self.budget)
                 self.refuse_ladder(view, chain_state, ladder)
             return answer
 
         return self._look_up(find, "question")
 
-    def _look_up(
-        self, find: Callable[[ReadView, ChainState], AnyAnswer | None], unit: str
-    ) -> AnyAnswer | None:
+    def _look_up(self, find: Callable[[ReadView], AnyAnswer | None], unit: str) -> AnyAnswer | None:
         """Return the recorded answer that ``find`` returns, or its refusal, from a checked book.
 
         A new question is checked against the mark in its own transaction, so here the mark is read
-        only for an answer or a refusal, and after a transaction that was refused.
+        only for an answer or a refusal, and after a transaction that was refused. Until then no
+        transaction is needed either.
         """
         if self._is_past_mark:
-            with suppress(LadderboardError), self.storage.read_transaction(self.name) as view:
-                if find(view, view.chain_state()) is None:
+            with suppress(LadderboardError), self.storage.read_latest(self.name) as view:
+                if find(view) is None:
                     return None
         try:
             position = self._read_mark()
             with self.storage.read_transaction(self.name) as view:
-                return find(view, self._checked_chain_state(view, position))
+                self._checked_chain_state(view, position)
+                return find(view)
         except (DiskFull, ReadOnly) as error:
             raise _explain_unused(error, unit) from error
 

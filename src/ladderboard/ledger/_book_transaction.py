@@ -175,7 +175,8 @@ class BookContext:
         self.ladder_sessions = ladder_sessions
         self._hash_key = hash_key
         self._last_dedupe_key: tuple[tuple[Any, ...], bytes] = ((), b"")
-        self._last_gate: tuple[bytes, GateState] = (b"", GateState())
+        self.last_gate: tuple[bytes, GateState] = (b"", GateState())
+        """The last stored state of the gate, and what it says."""
         self._numbers = {"": 0}
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
@@ -215,17 +216,17 @@ class BookContext:
         stored = view.get_value(GATE_STATE)
         if stored is None:
             raise InvalidState("This file has no gate.")
-        last_stored, gate = self._last_gate
+        last_stored, gate = self.last_gate
         if stored != last_stored:
             gate = GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
-            self._last_gate = stored, gate
+            self.last_gate = stored, gate
         return gate
 
     def read_incumbent(self, view: ReadView) -> bytes:
-        """Return the stored predictions of the incumbent; refuse if there is none."""
+        """Return the stored predictions of the incumbent."""
         stored = view.get_value(INCUMBENT)
         if stored is None:
-            raise InvalidSetting("There is no incumbent yet; promote one first. No look was used.")
+            raise InvalidState("The incumbent's predictions are missing.")
         return self.encryption.decrypt(f"kept {INCUMBENT}", stored)
 
     def mac(self, *parts: Any) -> bytes:
@@ -405,20 +406,20 @@ class BookTransaction:
         secret = self._make_gate_secret({}, submission)
         self._append_gate_entry("promoted", {"incumbent": gate.incumbent}, secret)
         self._keep(INCUMBENT, predictions)
-        self._keep(GATE_STATE, gate.encode())
+        self._keep_gate(gate)
         return gate
 
     def look(self, look: ScoredLook) -> RecordedLook:
         """Answer a look, or return its earlier answer."""
         book, view = self._book, self.view
         gate = book.read_gate(view)
-        incumbent = book.read_incumbent(view)
+        refuse_without_incumbent(gate)
         key = book.look_key(gate.submission, look.margin, look.submission)
         answer = find_recorded_look(view, key)
         if answer is not None:
             return answer
         refuse_if_budget_spent(self.chain_state, book.budget, "looks")
-        decision = look.decide(gate, self.chain_state, incumbent)
+        decision = look.decide(gate, self.chain_state, lambda: book.read_incumbent(view))
         fields = {
             "look": gate.looks + self.chain_state.charged + 1,
             "incumbent": gate.incumbent,
@@ -428,7 +429,7 @@ class BookTransaction:
         number = self.chain_state.entries
         secret = self._make_gate_secret(decision.secret, look.submission)
         self._append_gate_entry("look", fields, secret, asked=self.chain_state.asked + 1)
-        self._keep(GATE_STATE, gate.after_look(fields).encode())
+        self._keep_gate(gate.after_look(fields))
         view.add_dedupe_key(key, number)
         return RecordedLook(fields, number, self.chain_state, repeated=False, dedupe_key=key)
 
@@ -451,8 +452,13 @@ class BookTransaction:
             **state_changes,
         )
 
-    def _keep(self, name: str, content: bytes) -> None:
-        self.view.set_value(name, self._book.encryption.encrypt(f"kept {name}", content))
+    def _keep_gate(self, gate: GateState) -> None:
+        self._book.last_gate = self._keep(GATE_STATE, gate.encode()), gate
+
+    def _keep(self, name: str, content: bytes) -> bytes:
+        stored = self._book.encryption.encrypt(f"kept {name}", content)
+        self.view.set_value(name, stored)
+        return stored
 
     def _test_record(self, ladder: int, record: RecordTest) -> bool | None:
         """Return whether a new best is proven better than the one before, and store it.
@@ -528,6 +534,12 @@ def find_recorded_look(view: ReadView, dedupe_key: bytes) -> RecordedLook | None
         repeated=True,
         dedupe_key=dedupe_key,
     )
+
+
+def refuse_without_incumbent(gate: GateState) -> None:
+    """Refuse a look before the first promotion."""
+    if not gate.incumbent:
+        raise InvalidSetting("There is no incumbent yet; promote one first. No look was used.")
 
 
 def refuse_if_closed(chain_state: ChainState) -> None:

@@ -75,6 +75,15 @@ def _damaged_state() -> BrokenLedger:
     return BrokenLedger("A ladder's state cannot be read; it was damaged.")
 
 
+class _CachedSession(NamedTuple):
+    """A session after a question, with the head of the chain and the ladder's state after it."""
+
+    head: bytes
+    stored: bytes
+    encoded: bytes
+    session: Session
+
+
 class LadderSessions:
     """The sessions of a book's ladders, read from and written to its storage."""
 
@@ -84,7 +93,7 @@ class LadderSessions:
         """How many other ladders count on a ladder; see ``Mechanism``."""
         self._initial_state = self.start(0).state
         # The session of the last question on each ladder, with the state it was stored in.
-        self._cached_sessions: dict[int, tuple[bytes, bytes, Session]] = {}
+        self._cached_sessions: dict[int, _CachedSession] = {}
 
     @property
     def can_replay(self) -> bool:
@@ -113,20 +122,24 @@ class LadderSessions:
         This takes the session out of the cache, because its next state may not be committed. There
         is one writer at a time, so no other one can advance the ladder meanwhile.
         """
-        stored = self._read_stored(book, ladder)
         cached = self._cached_sessions.pop(ladder, None)
-        if cached is not None and cached[0] == stored:
-            return cached[1], cached[2]
+        # After the entry of its last question nothing else can have changed a ladder.
+        if cached is not None and cached.head == book.chain_state().head:
+            return cached.encoded, cached.session
+        stored = self._read_stored(book, ladder)
+        if cached is not None and cached.stored == stored:
+            return cached.encoded, cached.session
         encoded = self._decrypt_state(stored, ladder)
         return encoded, self._resume_from(encoded, ladder)
 
     def store(
         self, book: WriteView, ladder: int, encoded: bytes, session: Session, *, changed: bool
     ) -> None:
-        """Store the new state of a session, and cache the session."""
+        """Store the new state of a session after the entry of its question; cache the session."""
         stored = self._encrypt_state(ladder, encoded)
         book.set_ladder_state(ladder, stored, changed=changed, defer=True)
-        self._cached_sessions[ladder] = (stored, encoded, session)
+        head = book.chain_state().head
+        self._cached_sessions[ladder] = _CachedSession(head, stored, encoded, session)
 
     def changes_of_others(self, book: ReadView, ladder: int) -> int:
         """Return the changes of other ladders that count on a ladder, which must be started.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ _INTEGER_TYPES = ("i1", "i2", "i4", "i8")
 _NUMBER_TYPES = {*_INTEGER_TYPES, "u8", "f8"}
 _INT64_LIMIT = 2.0**63
 _LENGTH_BYTES = 8
+_TEXT_ONLY = frozenset({str})
 
 
 class Encoded(bytes):
@@ -54,10 +56,10 @@ class MapEncoder:
     def __init__(self, *names: str) -> None:
         self.names = names
         """The keys, in the order in which ``encode`` takes their values."""
-        order = sorted(range(len(names)), key=names.__getitem__)
-        head = b"M" + _pack_length(len(names))
-        keys = [encode(names[position]) for position in order]
-        self._keys = list(zip(order, [head + keys[0], *keys[1:]], strict=True))
+        head, keys = _encode_keys(names)
+        encoded_keys = [head + keys[0][1], *(encoded_key for _, encoded_key in keys[1:])]
+        order = [names.index(name) for name, _ in keys]
+        self._keys = list(zip(order, encoded_keys, strict=True))
 
     def encode(self, *values: Any) -> Encoded:
         """Encode the values of the keys, which come in the order of the keys."""
@@ -107,15 +109,22 @@ def _write(value: Any, parts: list[bytes]) -> None:
 
 
 def _write_map(value: Any, parts: list[bytes]) -> None:
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise TypeError(f"{type(value).__name__} has no canonical form.")
-    if not {str}.issuperset(map(type, value)):
+    if not _TEXT_ONLY.issuperset(map(type, value)):
         raise TypeError("The keys of a map must be text to have a canonical form.")
-    parts += (b"M", _pack_length(len(value)))
-    # Sorted by code points, which is also the order of their UTF-8.
-    for key in sorted(value):
-        _write(key, parts)
+    head, keys = _encode_keys(tuple(value))
+    parts.append(head)
+    for key, encoded_key in keys:
+        parts.append(encoded_key)
         _write(value[key], parts)
+
+
+@lru_cache(maxsize=256)
+def _encode_keys(names: tuple[str, ...]) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """Return how the encoding of a map begins, and its keys in order, each with its encoding."""
+    # Sorted by code points, which is also the order of their UTF-8.
+    return b"M" + _pack_length(len(names)), [(name, encode(name)) for name in sorted(names)]
 
 
 def decode(encoded: bytes) -> Any:

@@ -97,13 +97,13 @@ class ScoredLook(NamedTuple):
     margin
         Of "not worse".
     decide
-        Called in the transaction, with the states of gate and chain and the incumbent's stored
-        predictions; returns the decision.
+        Called in the transaction, with the states of gate and chain and a function that returns
+        the incumbent's stored predictions; returns the decision.
     """
 
     submission: bytes
     margin: float
-    decide: Callable[[GateState, ChainState, bytes], LookDecision]
+    decide: Callable[[GateState, ChainState, Callable[[], bytes]], LookDecision]
 
 
 class RecordedLook(NamedTuple):

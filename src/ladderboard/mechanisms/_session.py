@@ -339,6 +339,7 @@ class Session:
 
     __slots__ = (
         "_closed",
+        "_gain",
         "_ladder",
         "_laws",
         "_question",
@@ -369,6 +370,7 @@ class Session:
         self._state = state
         self._question = question
         self._closed = closed
+        self._gain: tuple[Any, int, float] | None = None  # the last one, with what it follows from
         self.draws: Draws = ()
         """All numbers drawn for the last call of ``ask``. Secret."""
 
@@ -484,7 +486,11 @@ class Session:
 
     def smallest_visible_gain(self, others: int = 0) -> float:
         """Return the gain that the next question must have to be shown 19 times out of 20."""
-        return self.mechanism.visible_gain_after(self._setup, self._state, others)
+        last, state = self._gain, self._state
+        if last is None or last[0] is not state or last[1] != others:
+            gain = self.mechanism.visible_gain_after(self._setup, state, others)
+            self._gain = last = (state, others, gain)
+        return last[2]
 
     def close(self) -> float | None:
         """End the session and return its last estimate, even if it was withheld so far."""

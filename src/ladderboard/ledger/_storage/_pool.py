@@ -8,7 +8,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from ladderboard.errors import InvalidState, StorageFailed
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for other writers
 _NESTED_WRITE = "This thread is changing the book already; end that transaction first."
+_MAX_KNOWN_STATES = 1_000  # books whose last state a connection remembers
 _FORK_TIMEOUT = 5.0  # seconds that a fork waits for other threads' transactions to end
 
 
@@ -82,9 +83,14 @@ class Connection(ABC):
     and every further statement fails instead of running outside its transaction.
     """
 
+    detects_commits: ClassVar[bool] = False
+    """Whether ``begin`` clears ``known_states`` if another connection has committed since."""
+
     def __init__(self, connection: Any) -> None:
         self.connection = connection
         self.broken = False
+        self.known_states: dict[int, Any] = {}
+        """Chain states that need no reading in the current write transaction, by book."""
 
     @abstractmethod
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -122,6 +128,13 @@ class Connection(ABC):
     @abstractmethod
     def check_before_write(self) -> None:
         """Refuse a database that was migrated since, or that may lose commits now."""
+
+    def remember_state(self, book: int, chain_state: Any) -> None:
+        """Remember the chain state that was just committed, if others' commits are detected."""
+        if self.detects_commits:
+            if len(self.known_states) >= _MAX_KNOWN_STATES:
+                self.known_states.clear()
+            self.known_states[book] = chain_state
 
     def now(self) -> int | None:
         """Return the database server's time in whole seconds; None for a database in a file."""

@@ -69,6 +69,9 @@ _SELECT_LARGEST_CHANGES = (
     "ORDER BY changes DESC LIMIT ?) AS largest"
 )
 _SELECT_BY_DEDUPE_KEY = "SELECT number FROM main.mark WHERE book = ? AND mark = ?"
+_SELECT_STATE_BY_DEDUPE_KEY = _SELECT_STATE.replace(
+    "SELECT ", f"SELECT ({_SELECT_BY_DEDUPE_KEY}), ", 1
+)
 _SELECT_VALUE = "SELECT value FROM main.kept WHERE book = ? AND name = ?"
 _INSERT_ENTRY = (
     "INSERT INTO main.entry (place, kind, ladder, question, asker, hash, time, asked, changes, "
@@ -202,18 +205,25 @@ class TableView:
 class ReadView(TableView):
     """A consistent view of a book, in a read transaction."""
 
-    def __init__(self, connection: Connection, book: int) -> None:
+    def __init__(
+        self, connection: Connection, book: int, known_state: ChainState | None = None
+    ) -> None:
         super().__init__(connection)
         self.book_id = book
         """The book's number in the database, for references from other tables."""
         self._first = book * _MAX_ENTRIES
-        self._chain_state: ChainState | None = None
+        self._chain_state = known_state
         self._server_time: int | None = None
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
         super().invalidate()
         self._chain_state = None
+
+    @property
+    def known_state(self) -> ChainState | None:
+        """The state of the chain, if it was read or changed in this transaction."""
+        return self._chain_state
 
     def _read_blob(self, statement: str, *values: Any) -> bytes | None:
         rows = self.query(statement, values)
@@ -329,7 +339,13 @@ class ReadView(TableView):
 
     def find_by_dedupe_key(self, key: bytes) -> int | None:
         """Return the number of the entry with this key; None if there is none."""
-        rows = self.query(_SELECT_BY_DEDUPE_KEY, (self.book_id, check_bytes(key)))
+        values = (self.book_id, check_bytes(key))
+        if self._chain_state is None:  # mostly needed next: one statement reads both
+            place = (self._first, self._first + _MAX_ENTRIES)
+            rows = self.query_with_state(_SELECT_STATE_BY_DEDUPE_KEY, (*values, *place))
+            number = rows[0][0] if rows else None
+            return None if number is None else _checked_type(number, int)
+        rows = self.query(_SELECT_BY_DEDUPE_KEY, values)
         return _checked_type(rows[0][0], int) if rows else None
 
     def get_value(self, name: str) -> bytes | None:
@@ -559,14 +575,18 @@ class _WriteTransaction(AbstractContextManager[WriteView]):
         except BaseException:
             self._release(undo=True)
             raise
-        self._view = WriteView(connection, number)
+        self._view = WriteView(connection, number, connection.known_states.get(number))
         return self._view
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self._view.invalidate()
+        view, connection = self._view, self._connection
+        state = view.known_state
+        view.invalidate()
         try:
             if kind is None:
-                self._connection.commit()
+                connection.commit()
+                if state is not None:
+                    connection.remember_state(view.book_id, state)
         except BaseException:
             self._release(undo=True)
             raise

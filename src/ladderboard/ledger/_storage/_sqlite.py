@@ -185,6 +185,7 @@ class SqliteConnection(Connection):
     """
 
     connection: sqlite3.Connection
+    detects_commits = True
 
     def __init__(self, path: Path, file_id: tuple[int, int], numbers: dict[str, int]) -> None:
         self._path = path
@@ -207,6 +208,8 @@ class SqliteConnection(Connection):
 
     def _open(self) -> None:
         path = self._path
+        self._data_version: int | None = None
+        self.known_states.clear()
         self._read_only = not _writable(path)
         try:
             self.connection = connect_sqlite(path)
@@ -261,6 +264,10 @@ class SqliteConnection(Connection):
                 return
             self._truncate_wal_on_low_disk()
             self._cursor.execute("BEGIN IMMEDIATE")
+            # It changes with every commit of another connection, here or in another process.
+            data_version = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]
+            if data_version == self._data_version:
+                return
             version = self._cursor.execute("PRAGMA user_version").fetchall()[0][0]
         except sqlite3.Error as error:
             self._break()
@@ -269,6 +276,8 @@ class SqliteConnection(Connection):
             self._break()
             refuse_unknown_format(version, self._path)
             raise InvalidState(f"{self._path} is in format {version} now; open it again.")
+        self._data_version = data_version
+        self.known_states.clear()
 
     def begin_alone(self) -> None:
         """Check the file as ``begin`` does; statements then run on their own."""

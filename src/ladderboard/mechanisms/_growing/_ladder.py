@@ -97,6 +97,7 @@ class Rung(NamedTuple):
     grid: int
 
 
+@lru_cache(maxsize=4_096)
 def standard_error_units(setup: Setup, best: int) -> int:
     """Return the standard error of a risk near ``best``, in units, rounded down.
 
