@@ -52,14 +52,18 @@ class _Choice(NamedTuple):
     release_noise: tuple[float, float]
     release_accounts: int  # up to as many, release noise is that of one account
     growth: float
+    examples_power: float  # the step of one account grows with this power of their number
 
 
 _CHOICES = {
-    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75),
+    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75, 0.0),
     # Smaller steps that grow faster: an attack by quiet guesses is left as much, because only
     # growth ends it, and the first records show earlier.
-    "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0),
+    "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0, 0.172851),
 }
+# From the first number of examples on, up to the second: to 0.564. More examples have room for more
+# steps, so that an attacker with few questions gains more standard errors of a score.
+_STEP_EXAMPLES = 5_000, 10_000
 # How many times the first step a step can be; more for more examples, fewer for fewer questions.
 _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.25, 0.2
 _SHARING = 0.25  # of the changes of all other accounts together
@@ -270,7 +274,7 @@ class GrowingLadder(Mechanism):
         factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
         choice = _CHOICES[_settings.choice("scale", scale, tuple(_CHOICES))]
         return cls(
-            step=_first_step(choice, accounts) * factor,
+            step=_first_step(choice, n, accounts) * factor,
             growth=choice.growth,
             compare_noise=_between(choice.compare_noise, accounts, least=2),
             # Where noise follows the model, two accounts have that of one: with more, a quiet model
@@ -461,7 +465,7 @@ class GrowingLadder(Mechanism):
             return None
         size, by_questions, by_step, by_n, several_accounts = _ATTACKER_GAIN[self.scale]
         size *= (questions / 1_000) ** by_questions * (n / 1_000) ** by_n
-        size *= (self.step / _first_step(choice, self.accounts)) ** by_step
+        size *= (self.step / _first_step(choice, n, self.accounts)) ** by_step
         if self.accounts > 1:
             size *= several_accounts * max(self.accounts / _MANY_ACCOUNTS, 1.0) ** 0.25
         return min(size / math.sqrt(n), 0.5)
@@ -605,14 +609,17 @@ def _between(ends: tuple[float, float], accounts: int, *, least: int) -> float:
     return ends[0] + min(part, 1.0) * (ends[1] - ends[0])
 
 
-def _first_step(choice: _Choice, accounts: int) -> float:
+def _first_step(choice: _Choice, n: int, accounts: int) -> float:
     """Return the first step with balanced protection, in standard errors.
 
     With twenty accounts a first release teaches a third of an exact one. What those of more
     accounts teach together grows with the root of their number.
     """
     factor = math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
-    return _between(choice.step, accounts, least=2) * factor
+    least, most = _STEP_EXAMPLES
+    by_examples = (min(max(n, least), most) / least) ** choice.examples_power
+    one, many = choice.step
+    return _between((one * by_examples, many), accounts, least=2) * factor
 
 
 def _millionths(value: float) -> int:
