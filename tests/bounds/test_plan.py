@@ -105,7 +105,19 @@ def test_the_plan_that_is_promised():
     guards = {"ladders": 1, "opened": 1, "amendable": True}  # as a guard or a board certifies
     after = bounds.certificate(10_000, 1_000, 8, default, **guards)
     assert row(result, "growing ladder, after 8 changes").found == after.error > after.half_width
-    assert result.default.startswith("The default mechanism, a calibrated growing ladder, promises")
+    assert bounds.NOTHING_TO_PLAN_WITH in result.default  # an error of 0.11
+
+
+@pytest.mark.parametrize("teams", [1, 20])
+def test_a_plan_promises_an_error_that_is_small_enough_to_plan_with(teams):
+    large = plan(n=200_000, questions=1_000, teams=teams)
+    changes = bounds.typical_changes(teams, 1_000)
+    default = lb.GrowingLadder.calibrated(200_000, 1_000, teams).for_board()
+    ladders = {"ladders": 1 if teams == 1 else None, "opened": teams}
+    error = bounds.certificate(200_000, 1_000, changes, default, amendable=True, **ladders).error
+    assert f"promises an error of at most {error:.2f}"[:-1] in large.default
+    assert large.default.endswith(f"if the board changes at most {changes} times.")
+    assert bounds.NOTHING_TO_PLAN_WITH in plan(n=2_000, questions=1_000, teams=teams).default
 
 
 def test_a_plan_says_what_shows_and_what_an_attacker_gains():

@@ -9,14 +9,15 @@ constants. Paired tests compare two models on the same examples: docs/explanatio
 from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
 from ladderboard.bounds._alternatives import FEW_CHANGES as FEW_CHANGES
 from ladderboard.bounds._alternatives import MEASURED as MEASURED
-from ladderboard.bounds._alternatives import TYPICAL_CHANGES as TYPICAL_CHANGES
 from ladderboard.bounds._alternatives import WORST_CASE as WORST_CASE
 from ladderboard.bounds._alternatives import Alternative as Alternative
 from ladderboard.bounds._alternatives import ladder_after_changes as ladder_after_changes
+from ladderboard.bounds._alternatives import typical_changes as typical_changes
 from ladderboard.bounds._best_ladder import best_ladder, nonadaptive_error
 from ladderboard.bounds._certificate import AS_PRINTED as AS_PRINTED
 from ladderboard.bounds._certificate import CORRECTED as CORRECTED
 from ladderboard.bounds._certificate import NO_THEOREM as NO_THEOREM
+from ladderboard.bounds._certificate import NOTHING_TO_PLAN_WITH as NOTHING_TO_PLAN_WITH
 from ladderboard.bounds._certificate import (
     Certificate,
     certificate,

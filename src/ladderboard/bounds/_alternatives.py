@@ -31,11 +31,21 @@ PROMISED, PROMISED_IF, MEASURED, NOT_PROMISED = (
 FEW_CHANGES = 5
 # A typical number of visible changes on one ladder; ``board check`` assumes it.
 TYPICAL_CHANGES = 8
+_CHANGES_PER_LADDER = 3  # on each of several
 DEFAULT = f"growing ladder, after {TYPICAL_CHANGES} changes"
 # Settings of the certificates of guards and of boards with one ladder.
 _GUARD_SETTINGS: dict[str, Any] = {"ladders": 1, "opened": 1, "amendable": True}
 # If the paper's theorem covers any number of questions, it covers one below this.
 _MAX_FIRST_QUESTION = 65
+
+
+def typical_changes(ladders: int, questions: int) -> int:
+    """Return how many visible changes a board with so many ladders usually has.
+
+    >>> typical_changes(1, 1_000), typical_changes(20, 1_000), typical_changes(20, 5)
+    (8, 60, 5)
+    """
+    return min(TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders, questions)
 
 
 @dataclass(frozen=True)

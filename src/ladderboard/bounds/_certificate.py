@@ -60,6 +60,12 @@ if TYPE_CHECKING:
     )
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
+USEFUL_ERROR = 0.1
+"""Wider intervals help nobody to plan."""
+NOTHING_TO_PLAN_WITH = (
+    "What can be proved beforehand is too wide to plan with at this size: go by the simulated "
+    "attacks."
+)
 
 _TRIVIAL = 1e-9
 _KNOWN_BEFOREHAND, _NO_MORE = (
@@ -194,6 +200,11 @@ class Certificate:
         risks.
         """
         return max(-self.low, self.high) if self.differences else None
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether an interval of differences is narrow enough to plan with."""
+        return not self.vacuous and self.error is not None and self.error < USEFUL_ERROR
 
     @property
     def vacuous(self) -> bool:

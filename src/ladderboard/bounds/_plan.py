@@ -16,9 +16,16 @@ from ladderboard.bounds._alternatives import (
     TYPICAL_CHANGES,
     WORST_CASE,
     ladder_after_changes,
+    typical_changes,
 )
 from ladderboard.bounds._best_ladder import LadderRequirements, choose_ladder
-from ladderboard.bounds._certificate import certificate, read_beta, read_count
+from ladderboard.bounds._certificate import (
+    NOTHING_TO_PLAN_WITH,
+    USEFUL_ERROR,
+    certificate,
+    read_beta,
+    read_count,
+)
 from ladderboard.bounds._resolution import (
     MORE_ROWS,
     RECORDS,
@@ -227,13 +234,15 @@ def default_mechanism_sentence(plan: Plan) -> str:
     row = next((row for row in plan.rows if row.name == DEFAULT), None)
     if row is None or row.found is None:
         return ""
-    promised = "nothing"
-    if row.found < TRIVIAL_ERROR:
-        promised = f"an error of at most {round_up_to(row.found, 2 if row.found > 0.1 else 3)}"
+    error, changes = row.found, TYPICAL_CHANGES
+    if plan.people.teams > 1:
+        changes = typical_changes(plan.people.teams, plan.questions)
+        error = plan.people.error_after(changes, plan.n or 1, plan.questions, plan.beta)
+    if error >= USEFUL_ERROR:
+        return f"The default mechanism is a calibrated growing ladder. {NOTHING_TO_PLAN_WITH}"
     return (
-        f"The default mechanism, a calibrated growing ladder, promises {promised} if the board "
-        f"changes at most {TYPICAL_CHANGES} times, as `board check` assumes for one ladder, and "
-        "nothing useful beforehand against every possible attack."
+        "The default mechanism, a calibrated growing ladder, promises an error of at most "
+        f"{round_up_to(error, 3)} if the board changes at most {changes:,} times."
     )
 
 
@@ -384,7 +393,7 @@ class PlannedMetric:
 class People:
     """Who asks: teams with a ladder each, how many of them one attacker may hold, protection.
 
-    ``metric`` is what is shown to them; errors if left out.
+    ``metric`` is what is shown to them; accuracy if left out.
     """
 
     teams: int = 1
@@ -398,26 +407,44 @@ class People:
         It is for ``rows`` examples, if given; a standard error is that of ``n``.
         """
         rows, metric = n if rows is None else rows, self.metric
-        by_value = metric is None or metric.metric.loss.is_binary
-        mechanism = GrowingLadder.calibrated(
-            rows,
+        mechanism = self._mechanism(rows, questions)
+        sizes = {"questions": questions, "teams": self.teams, "accounts": mechanism.accounts}
+        if metric is None:
+            return resolution(mechanism, n=rows, **sizes)
+        return metric.resolution(mechanism, n, rows, **sizes)
+
+    def _mechanism(self, n: int, questions: int) -> GrowingLadder:
+        by_value = self.metric is None or self.metric.metric.loss.is_binary
+        return GrowingLadder.calibrated(
+            n,
             questions,
             self.teams,
             self.accounts,
             self.protection,
             scale="value" if by_value else "model",
         ).for_board()
-        sizes = {"questions": questions, "teams": self.teams, "accounts": mechanism.accounts}
-        if metric is None:
-            return resolution(mechanism, n=rows, **sizes)
-        return metric.resolution(mechanism, n, rows, **sizes)
+
+    def error_after(self, changes: int, n: int, questions: int, beta: float) -> float:
+        """Return the error that the default mechanism promises after some changes of all teams."""
+        mechanism = self._mechanism(n, questions)
+        bound = certificate(
+            n,
+            questions,
+            changes,
+            mechanism,
+            beta,
+            ladders=None,
+            opened=min(self.teams, questions),
+            amendable=True,
+        )
+        return math.inf if bound.error is None else bound.error
 
     def describe(self, n: int, questions: int) -> list[str]:
         """Return the same in sentences, with what four times the examples would bring."""
         metric, result = self.metric, self.resolution(n, questions)
         more = self.resolution(n, questions, MORE_ROWS * n)
         if metric is None:
-            near = f"error {TYPICAL_LOSS:g}"
+            near = f"accuracy {1 - TYPICAL_LOSS:g}"
             return describe_resolution(result, near=near, with_more_rows=more)
         lines = describe_resolution(
             result,

@@ -12,7 +12,7 @@ from ladderboard._formatting import (
     round_up,
 )
 from ladderboard.board._resolution import board_resolution, describe_board_resolution
-from ladderboard.bounds import NO_THEOREM, TYPICAL_CHANGES, certificate
+from ladderboard.bounds import NO_THEOREM, NOTHING_TO_PLAN_WITH, certificate, typical_changes
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
     UNDECLARED_CLASSES,
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate, Resolution
     from ladderboard.mechanisms import Mechanism
 
-_CHANGES_PER_LADDER = 3  # typical changes of each of several ladders
 _TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
-_USEFUL_ERROR = 0.1  # wider intervals help nobody to plan a board
 _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
@@ -89,18 +87,13 @@ class BoardPromise:
         """What shows, what an attacker could gain, and the promise, in words."""
         return [
             *describe_board_resolution(self.rules, self.mechanism, self.effective_n, self.baseline),
-            *([self._promise_sentence] if self._is_useful else []),
+            self._promise_sentence,
         ]
 
     @property
-    def _is_useful(self) -> bool:
-        """Whether the promise helps an organiser; that of the default is often too wide to."""
-        return not self.is_default or (
-            not self.is_trivial and _error_or_trivial(self.likely) < _USEFUL_ERROR
-        )
-
-    @property
     def _promise_sentence(self) -> str:
+        if self.is_default and not self.likely.is_useful:
+            return NOTHING_TO_PLAN_WITH
         if self.is_impossible:
             return f"Nothing can be promised. {self.likely.assumptions[0]}"
         if self.likely.vacuous:
@@ -206,8 +199,7 @@ def _certificates_at_end(
     mechanism: Mechanism, n: int, questions: int, ladders: int, beta: float, *, zero_one: bool
 ) -> tuple[Certificate, Certificate, int | None]:
     """Return the certificates at the end, worst and likely, and the changes assumed."""
-    typical = TYPICAL_CHANGES if ladders == 1 else _CHANGES_PER_LADDER * ladders
-    changes, opened = min(typical, questions), min(ladders, questions)
+    changes, opened = typical_changes(ladders, questions), min(ladders, questions)
 
     counted: Any = {"ladders": None, "opened": opened, "amendable": True, "zero_one": zero_one}
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Holdout
 
 _TYPICAL_LOSS = 0.1  # at which the gains of mechanisms with constant steps are stated
-_USEFUL_ERROR = 0.1
 _HINT_ONE_LADDER = (
     "More labels, or fewer questions, would give a useful bound; see ladderboard plan."
 )
@@ -269,14 +268,10 @@ def _describe_for_json(
     }
 
 
-def _is_useful(bound: "Certificate") -> bool:
-    """Tell whether a bound before the data says more than that losses lie in their range."""
-    return not bound.vacuous and (bound.error or 1.0) < _USEFUL_ERROR
-
-
-def _describe_growing(guard: "Holdout") -> str:
+def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
     """Return what a growing ladder shows, and what it leaves to an attacker; without labels."""
     from ladderboard.bounds import (  # noqa: PLC0415 - keeps --help fast
+        NOTHING_TO_PLAN_WITH,
         TYPICAL_LOSS,
         describe_resolution,
         resolution,
@@ -305,7 +300,7 @@ def _describe_growing(guard: "Holdout") -> str:
             else format_risk_gain(gain, TYPICAL_LOSS, metric) or "0"
         ),
     )
-    return " ".join(sentences)
+    return " ".join(sentences if bound.is_useful else [*sentences, NOTHING_TO_PLAN_WITH])
 
 
 def _describe_guard(
@@ -343,9 +338,9 @@ def _describe_guard(
     )
     paragraphs = [
         f"{file} is created: {counted}, {budget}.",
-        f"{measured} {_describe_growing(guard) if growing else answered}",
+        f"{measured} {_describe_growing(guard, bound) if growing else answered}",
     ]
-    if not growing or _is_useful(bound):
+    if not growing or bound.is_useful:
         paragraphs.append(f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}")
         if bound.vacuous:
             paragraphs.append(_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS)
