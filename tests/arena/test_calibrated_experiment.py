@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,6 +87,25 @@ def test_the_winner_of_a_search_is_the_last_record(monkeypatch):
     assert records[2] > max(records[:2])
 
 
+def test_records_are_proven_as_by_a_guard(tmp_path, monkeypatch):
+    """The models stand some ten standard errors apart, and one of them hardly does."""
+    risks = np.array([0.5, 0.3, 0.28, 0.1])
+    monkeypatch.setitem(calibrated._HONEST, "steps", SimpleNamespace(true_risks=lambda *_: risks))
+    settings = {"questions": 4, "noise": 0.0, "pool": 0, "games": 3 * 4, "seed": 0}
+    results = calibrated.measure_proven(analyst="steps", n=2_000, **settings).reshape(3, 4)
+    assert (results[0] >= 2).all()
+    assert (results[1] >= 2).all()
+    assert (results[1] < results[0] + 1).all()
+    assert not results[2].any()
+    # A guard with the same losses: the smallest of these gains is no record, or not proven.
+    labels = np.zeros(2_000, dtype=int)
+    guard = lb.Holdout.create(tmp_path / "guard.db", labels, questions=4, classes=[0, 1])
+    models = [np.random.default_rng(index).random(2_000) < risk for index, risk in enumerate(risks)]
+    replies = [guard.ask(model.astype(int)) for model in models]
+    assert [replies[1].proven, replies[3].proven] == [True, True]
+    assert not replies[2].proven
+
+
 def test_a_line_is_kept_up_to_two_standard_errors():
     assert Line("gain", 1.69, 0.05, 1.6).kept
     assert not Line("gain", 1.71, 0.05, 1.6).kept
@@ -100,7 +120,8 @@ def test_a_small_experiment_is_written_whole_and_resumed(tmp_path, monkeypatch):
     files = calibrated_experiment(tmp_path, quick=True, workers=1, repetitions=2)
     assert {path.name for path in files} == {"figures.csv", "lines.csv", "table.md"}
     table = (tmp_path / "table.md").read_text()
-    for title in ("Sees", "Protects", "Accounts", "Honest", "Searches", "Lines", "A quick run"):
+    titles = "Sees", "Protects", "Accounts", "Honest", "Searches", "Proven records", "Lines"
+    for title in (*titles, "A quick run"):
         assert title in table
     assert "nan" not in table
     with (tmp_path / "lines.csv").open() as file:

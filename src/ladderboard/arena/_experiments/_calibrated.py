@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +28,7 @@ from ladderboard.analysts import (
     draw_classifiers,
 )
 from ladderboard.arena._runner import ExperimentRun, repetition_seed
+from ladderboard.bounds import certificate, proven_better
 from ladderboard.mechanisms import (
     Exact,
     GrowingLadder,
@@ -34,6 +36,7 @@ from ladderboard.mechanisms import (
     Observation,
     Setup,
     ShakyLadder,
+    VisibleChange,
     leaderboard_error,
 )
 from ladderboard.tape import NumpyTape
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
 GROWING, CONSTANT, EXACT = "growing", "constant steps", "exact scores"
 _POWER = 0.95
+_BETA = 0.05
 _SEARCH_GAMES = 60  # for each level of noise; all of them have the same models
 _TEAMS = 20
 
@@ -298,6 +302,55 @@ def measure_searches(
     return results.ravel()
 
 
+def measure_proven(
+    *, analyst: str, n: int, questions: int, noise: float, pool: int, games: int, seed: int
+) -> NDArray[np.float64]:
+    """Return the records after the first, how many are proven, and how many falsely, flat.
+
+    The models of an honest analyst err independently of each other, which makes two of them
+    hardest to tell apart. With ``pool``, they are fitted classifiers, asked on ``n`` of so many
+    examples.
+    """
+    mechanism = _make_mechanism(GROWING, n, questions)
+    price = partial(
+        certificate, n, questions, mechanism=mechanism, beta=_BETA, amendable=True, proven=True
+    )  # as a guard's
+    results = np.zeros((3, games // 3))
+    wrong = _fit_classifiers(questions, pool, noise, seed) if pool else None
+    for game in range(results.shape[-1]):
+        rng = np.random.default_rng([seed, n, game])
+        if wrong is None:
+            true_risks = _HONEST[analyst].true_risks(questions, rng)
+            counts = rng.binomial(n, true_risks)
+            losses = [partial(_draw_losses, n, count, rng) for count in counts.tolist()]
+        else:
+            order, rows = rng.permutation(questions), rng.choice(pool, n, replace=False)
+            true_risks = wrong.mean(axis=1)[order]
+            losses = [partial(np.take, wrong[model], rows) for model in order]
+            counts = np.array([model_losses().sum() for model_losses in losses])
+        session = mechanism.start(n=n, tape=NumpyTape(seed=int(rng.integers(2**32))))
+        releases = session.ask_many(counts / n)
+        records = np.flatnonzero(releases.improved).tolist()
+        released = [
+            VisibleChange(record + 1, float(releases.value[record]), 0) for record in records
+        ]
+        for index, record in enumerate(records[1:], 1):
+            nats = price(changes=released[:index], asked=record + 1).nats or math.inf
+            before, after = losses[records[index - 1]](), losses[record]()
+            proven = proven_better(before, after, nats + math.log(_BETA / 2), _BETA, binary=True)
+            is_false = proven and true_risks[record] >= true_risks[records[index - 1]]
+            results[:, game] += 1, proven, is_false
+    return results.ravel()
+
+
+def _draw_losses(n: int, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Return so many losses of 1 at random places."""
+    losses = np.arange(n) < count
+    rng.shuffle(losses)
+    return losses
+
+
+@lru_cache(maxsize=4)  # for each level of noise: fitting takes a minute
 def _fit_classifiers(count: int, examples: int, noise: float, seed: int) -> NDArray[np.bool_]:
     """Return where fitted classifiers are wrong on many examples."""
     rng = np.random.default_rng(seed)
@@ -314,6 +367,7 @@ _MEASURES: dict[str, Callable[..., Any]] = {
     "analyst": measure_analyst,
     "honest": measure_honest,
     "searches": measure_searches,
+    "proven": measure_proven,
 }
 _OTHER_ATTACKS: dict[str, Analyst] = {
     "one bit": OneBitAttack(),
@@ -459,6 +513,7 @@ def calibrated_experiment(
             _PlayedTable,
             _HonestTable,
             _SearchTable,
+            _ProvenTable,
         )
     ]
     study.play()
@@ -873,6 +928,60 @@ class _SearchTable(_Table):
             # Not a ratio: exact scores may leave next to nothing.
             beyond = Estimate(ours.mean - 2 * exact.mean, math.hypot(ours.error, 2 * exact.error))
             self.limit(f"search - twice exact scores; {_size_text(n, models)}", beyond, 0.0)
+
+
+class _ProvenTable(_Table):
+    title = "Proven records"
+    text = (
+        "How many new bests there are after the first, and how many of them are proven better than "
+        "the best before. The models of honest analysts err independently, which makes two of them "
+        "hardest to tell apart; those of searches are the classifiers above, as if two classes "
+        "were declared. *False*: proven, and the true risk is not lower."
+    )
+
+    def _task(self, analyst: str, n: int, questions: int, games: int, noise: float = 0.0) -> Any:
+        return self.study.add(
+            "proven",
+            3 * games,
+            analyst=analyst,
+            n=n,
+            questions=questions,
+            noise=noise,
+            pool=6 * max(self.plan.search_sizes) if noise else 0,
+        )
+
+    def request(self) -> None:
+        self.names = {
+            (name, n, questions): [
+                self._task(name, n, questions, max(self.study.games(n, questions) // 2, 2))
+            ]
+            for name in _HONEST
+            for n, questions in self.plan.attack_sizes
+            if n * questions <= 10**7
+        } | {
+            ("search", n, self.plan.search_models): [
+                self._task(
+                    "search",
+                    n,
+                    self.plan.search_models,
+                    min(self.study.run.repetitions or self.plan.games, _SEARCH_GAMES),
+                    noise,
+                )
+                for noise in self.plan.search_noises
+            ]
+            for n in self.plan.search_sizes
+        }
+
+    def fill(self) -> None:
+        self.head("analyst, n, questions", "records after the first", "proven", "false")
+        for (name, n, questions), tasks in self.names.items():
+            records, proven, false = np.concatenate(
+                [np.reshape(self.study.values(task), (3, -1)) for task in tasks], axis=-1
+            )
+            figures = [Estimate.of(values) for values in (records, proven, false)]
+            for what, figure in zip(("records", "proven", "false"), figures, strict=True):
+                self.note(f"{name}: {what}", n, questions, GROWING, figure)
+            self.row(f"{name}: {_size_text(n, questions)}", *figures)
 
 
 def _ratio(first: Estimate, second: Estimate) -> Estimate:

@@ -218,7 +218,10 @@ def best_played_attack(
 
 
 class _PlayedGame:
-    """One game: the sessions, what was learned, and how each ladder stands."""
+    """One game: the sessions, what was learned, and how each ladder stands.
+
+    All right guesses are 1, which changes no law: a guess is a row of fair bits.
+    """
 
     def __init__(  # noqa: PLR0917 - the parts of a game
         self,
@@ -232,8 +235,8 @@ class _PlayedGame:
         self.attack, self.mechanism, self.plan, self.n = attack, mechanism, plan, n
         self.left = questions - 1
         self.rng = np.random.default_rng(seed)
-        self.truth = self.rng.choice([-1, 1], n)
-        self.votes = np.zeros(n)
+        # A vote for 1 counts ``believed``, a vote for 0 as much against it.
+        self.votes_for_one, self.total_votes = np.zeros(n), 0.0
         tape = NumpyTape(seed=int(self.rng.integers(2**32)))
         ladders = range(attack.accounts)
         self.sessions = [mechanism.start(n=n, tape=tape, ladder=ladder) for ladder in ladders]
@@ -261,8 +264,8 @@ class _PlayedGame:
                 if place is not None:
                     distance = place * math.hypot(luck, rule.compare) - rule.step
                     self._guess(ladder, distance, rule, luck)
-        vote = np.where(self.votes >= 0, 1, -1)
-        return math.sqrt(self.n) * (float((vote == self.truth).mean()) - 0.5)
+        margins = 2 * self.votes_for_one - self.total_votes
+        return math.sqrt(self.n) * float(np.sign(margins).mean()) / 2
 
     def _rule(self, ladder: int, own_error: float) -> ComparisonRule:
         """Return the comparison with a ladder's value, in losses."""
@@ -310,8 +313,8 @@ class _PlayedGame:
     def _guess(self, ladder: int, distance: float, rule: ComparisonRule, luck: float) -> None:
         """Ask about a guess, and learn from the answer."""
         before = self.values[ladder]
-        signs = self._ask(ladder, before + distance, self.attack.deviation)
-        if signs is None:
+        guess = self._ask(ladder, before + distance, self.attack.deviation)
+        if guess is None:
             return
         self.quiet[ladder] += 1
         if self.values[ladder] < before:
@@ -319,16 +322,18 @@ class _PlayedGame:
             believed = rule.luck_if_released(distance, luck, before - self.values[ladder])
         else:
             believed = rule.luck_if_silent(distance, luck)
-        self.votes += believed * signs
+        self.votes_for_one += believed * guess
+        self.total_votes += believed
 
-    def _ask(self, ladder: int, expected: float, deviation: float) -> NDArray[np.int64] | None:
+    def _ask(self, ladder: int, expected: float, deviation: float) -> NDArray[np.uint8] | None:
         """Ask about a guess of an expected loss; None, and no more, if no such losses exist."""
         if not _LEAST_LOSS + deviation <= expected <= 1:
             self.places[ladder] = None
             return None
-        signs = self.rng.choice([-1, 1], self.n)
-        losses = expected - deviation * signs * self.truth
-        risk, error = float(losses.mean()), float(losses.std() / math.sqrt(self.n))
+        drawn = np.frombuffer(self.rng.bytes(-(-self.n // 8)), np.uint8)
+        guess = np.unpackbits(drawn, count=self.n)
+        luck = 2 * int(np.count_nonzero(guess)) / self.n - 1
+        risk, error = expected - deviation * luck, deviation * math.sqrt((1 - luck**2) / self.n)
         release = self.sessions[ladder].ask(
             risk=round(min(risk, 1.0), 12),
             standard_error=round(error, 12),
@@ -339,4 +344,4 @@ class _PlayedGame:
             self.changes[ladder] += 1
             self.values[ladder] = release.value
             self.errors[ladder] = release.standard_error or 0.0
-        return signs
+        return guess
