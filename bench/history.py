@@ -70,10 +70,10 @@ def compare(name: str, database: str, folder: Path, history: int) -> None:
         if index:  # the first round is slower
             seconds.append([median(side) for side in times])
     boards.close()
-    short, long = (median(each[side] for each in seconds) for side in (0, 1))
+    short, long = (median(pair[side] for pair in seconds) for side in (0, 1))
     report_ratio(
         f"a submission after {history:,} / after {SHORT:,}, {name}",
-        median(each[1] / each[0] for each in seconds),
+        median(pair[1] / pair[0] for pair in seconds),
         "at most 1.1",
         detail=f"{1e3 * long:.2f} ms / {1e3 * short:.2f} ms",
     )

@@ -79,13 +79,13 @@ def type_switches(source):
 
 
 def test_no_package_asks_for_the_class_or_name_of_a_loss_or_mechanism():
-    found = [
+    switches = [
         f"{path.relative_to(SOURCE)}:{line}"
         for path in sorted(SOURCE.rglob("*.py"))
         if path.relative_to(SOURCE).parts[0] not in {"losses", "mechanisms", "testing"}
         for line in type_switches(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert switches == []
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_summaries_are_reused_until_a_board_or_its_phase_changes(
 
     def read():
         summaries = boards.summaries(["first", "second"], lambda _: PUBLIC)
-        for each, summary in zip((board, other), summaries, strict=True):
-            assert summary.fields() == each.as_seen_by(PUBLIC).summary()
+        for opened, summary in zip((board, other), summaries, strict=True):
+            assert summary.fields() == opened.as_seen_by(PUBLIC).summary()
         return summaries
 
     before = read()

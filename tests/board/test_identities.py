@@ -40,8 +40,12 @@ def test_a_person_registers_one_team_and_signs_in_as_that_team(make_board, sign_
     again = sign_in(board, ADA._replace(mail="new@example.com", name="A. Lovelace"))
     assert (again.role, again.identity) == (Role.TEAM, caller.identity)
     assert board.as_seen_by(again).team()["id"] == team.id
-    own = board.identities.own(again)
-    assert (own["state"], own["team"], own["mail"]) == ("registered", team.id, "new@example.com")
+    registration = board.identities.own(again)
+    assert (registration["state"], registration["team"], registration["mail"]) == (
+        "registered",
+        team.id,
+        "new@example.com",
+    )
     assert board.identities.own(PUBLIC) is None
 
 

@@ -393,13 +393,13 @@ def test_a_frozen_board_shows_live_metrics_as_they_were_at_the_freeze(
         assert [{**row, "you": False} for row in rows] == before["rows"]
     # The organiser sees the present, and so does a team of its own numbers.
     assert leaderboard_of(board, organiser)[0][0] == "Bob"
-    own = board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"]
+    current = board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"]
     seen = {row["team"]["name"]: row["metrics"][0]["released"] for row in before["rows"]}
-    assert own < seen["Bob"]
+    assert current < seen["Bob"]
     board.amendments.amend(organiser, {"visibility": "hidden"})
     with pytest.raises(NotAllowed):
         board.as_seen_by(callers["Ada"]).leaderboard()
-    assert board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"] == own
+    assert board.as_seen_by(callers["Bob"]).team()["metrics"][0]["released"] == current
     board.amendments.amend(organiser, {"visibility": "public"})
     assert leaderboard_of(board)[0][0] == "Bob"
 
@@ -510,13 +510,15 @@ def test_two_worlds_look_alike_to_every_metric(boards, join, submit, tmp_path):
         (path / "holdout.csv").write_text(lines)
         board = boards.create(read_folder(path))
         ada = join(boards, board, "Ada")[0]
-        told = []
+        outputs = []
         for values in (ADA, BOB, EVE, ADA * 0.5):
             answer = submit(board, ada, file_of(values)).describe()
-            told.append({key: answer[key] for key in ("released", "improved", "reason", "metrics")})
+            outputs.append(
+                {key: answer[key] for key in ("released", "improved", "reason", "metrics")}
+            )
         public = board.as_seen_by(ada).leaderboard()["rows"][0]
-        told.append((public["released"], public["metrics"]))
-        answers.append(told)
+        outputs.append((public["released"], public["metrics"]))
+        answers.append(outputs)
     assert answers[0] == answers[1]
 
 

@@ -41,13 +41,13 @@ class Recorder(Game):
 
 def play(analyst, mechanism, n, questions, seed):
     """Play one game, as ``Analyst.play_against`` does, and return its record."""
-    hidden, own = np.random.SeedSequence(seed).spawn(2)
+    hidden, choices = np.random.SeedSequence(seed).spawn(2)
     game = Recorder(
         analyst.world(n, np.random.default_rng(hidden)),
         mechanism,
         questions=questions,
         tape=lb.NumpyTape(seed=seed),
-        rng=np.random.default_rng(own),
+        rng=np.random.default_rng(choices),
     )
     with suppress(BudgetSpent):
         analyst.play(game)

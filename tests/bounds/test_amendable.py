@@ -38,7 +38,9 @@ def test_weights_sum_to_at_most_one(questions):
 
 @pytest.mark.parametrize("asked", [1, 5, 30])
 @pytest.mark.parametrize("changes", [0, [], 1, [1]])
-@pytest.mark.parametrize("mechanism", [TENTHS, NOISY, lb.Rounded(2)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "mechanism", [TENTHS, NOISY, lb.Rounded(2)], ids=lambda mechanism: mechanism.name
+)
 def test_it_costs_at_most_ln_2_more_than_either(mechanism, changes, asked):
     arguments = (changes, mechanism)
     mixed = certificate(1000, 30, *arguments, asked=asked, amendable=True)

@@ -240,7 +240,7 @@ def test_the_upper_end_may_lie_between_units():
 def test_changes_are_read_once_and_as_numbers():
     assert certificate(100, 50, np.array(3), LADDER) == certificate(100, 50, 3, LADDER)
     lists = {"a": [2, 30], "b": [4]}
-    once = {name: iter(each) for name, each in lists.items()}
+    once = {name: iter(rounds) for name, rounds in lists.items()}
     result = certificate(100, 50, once, LADDER, ladders=2)
     assert result == certificate(100, 50, lists, LADDER, ladders=2)
     yes = np.bool_(True)

@@ -16,7 +16,7 @@ MECHANISMS = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 @pytest.mark.parametrize("released", [None, 0.24])
 def test_a_certificate_survives_a_round_trip(mechanism, released):
     made = certificate(1000, 100, 3, mechanism, 0.05, released)

@@ -205,11 +205,11 @@ def test_the_largest_price_is_found_on_a_plateau():
         return 1e16 - (b - top) ** 2 / scale
 
     assert price(top) == price(top + 1000)
-    for most in (scale, top, top + 10**6):
-        assert _largest(price, most) >= 1e16 - 180 * 2
-    for most in range(30):
+    for limit in (scale, top, top + 10**6):
+        assert _largest(price, limit) >= 1e16 - 180 * 2
+    for limit in range(30):
         for peak in range(30):
-            assert _largest(lambda b, peak=peak: -abs(b - peak), most) == min(most - peak, 0)
+            assert _largest(lambda b, peak=peak: -abs(b - peak), limit) == min(limit - peak, 0)
 
 
 def test_huge_prices_are_not_underpaid():

@@ -53,14 +53,14 @@ def check(play, misses, mechanism, analyst, games, beta, questions=QUESTIONS):
         assert failed <= allowed(games, beta), form
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
-@pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda analyst: analyst.name)
 def test_certificates_hold(play, misses, mechanism, analyst):
     """850 games in all."""
     check(play, misses, mechanism, analyst, 10 if mechanism is GROWING else 40, BETA)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda each: each.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS[:2], ids=lambda mechanism: mechanism.name)
 def test_certificates_of_several_ladders_hold(play, misses, mechanism):
     """80 games; failures would have to be in more than a fifth of them."""
     attack, games = SybilAttack(accounts=6), 40
@@ -72,8 +72,8 @@ def test_certificates_of_several_ladders_hold(play, misses, mechanism):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beta", [0.05, 0.5])
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: each.name)
-@pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda each: each.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
+@pytest.mark.parametrize("analyst", ANALYSTS, ids=lambda analyst: analyst.name)
 def test_certificates_hold_over_many_games(play, misses, mechanism, analyst, beta):
     """25,000 games in all, and longer ones."""
     check(play, misses, mechanism, analyst, 500, beta, questions=80)
@@ -98,8 +98,8 @@ def test_colluders_are_caught_where_their_changes_are_not_counted_together(play,
     for record in records:
         voter = record.accounts[-1]
         whose = zip(record.accounts, record.improved, strict=True)
-        own = sum(improved for account, improved in whose if account == voter)
-        alone = certificate(n, k, own, mechanism, BETA, ladders=accounts, private=True)
+        changes = sum(improved for account, improved in whose if account == voter)
+        alone = certificate(n, k, changes, mechanism, BETA, ladders=accounts, private=True)
         failed += min(record.true_risks) - record.last > alone.high
     assert failed > allowed(games, BETA)
     assert (
@@ -195,10 +195,10 @@ def asked_again(record_type, seed, *, redrawn, questions=700, tries=150):
         seen = Observation(float((model != labels).mean()), None, None)
         many = [sampler(rng, tries if redrawn else 1).tolist() for sampler in draw]
         steps = [RETRIED.advance(setup, state, seen, draws) for draws in zip(*many, strict=True)]
-        kept = pick(steps, key=lambda step: step.value)
-        state = kept.state
-        values.append(kept.value)
-        improved.append(kept.improved)
+        chosen = pick(steps, key=lambda step: step.value)
+        state = chosen.state
+        values.append(chosen.value)
+        improved.append(chosen.improved)
         return np.mean([step.improved for step in steps])
 
     guesses = rng.integers(0, 2, (questions - 1, N))

@@ -47,7 +47,7 @@ def boards(draw):
         "count": len(rounds),
         "rounds": rounds,
         "none": None,
-        "split counts": {each: len(split[each]) for each in split},
+        "split counts": {name: len(rounds_of) for name, rounds_of in split.items()},
         "split rounds": split,
     }[form]
     arguments = {"changes": changes, "mechanism": mechanism, "asked": asked, "ladders": ladders}

@@ -103,14 +103,14 @@ def test_release_noise_makes_no_value_likelier_than_is_said(share):
     state = ladder.begin(setup, ())._replace(best=round(before * 1e12), changes=1)
     rung = ladder.rung_for(setup, state, 0, 0)
     after = state._replace(best=round(value * 1e12))
-    said = math.exp(ladder.transcript(setup)._value_price(state, after, rung)) / (
+    counted = math.exp(ladder.transcript(setup)._value_price(state, after, rung)) / (
         round(before * 1e12) // rung.grid
     )
     draws = np.arange(-2_500_000, 2_500_001)
     law = np.exp(-(draws**2) / 2e12)
     sums = np.concatenate([[0.0], np.cumsum(law / law.sum())])
     width = min(int(rung.grid * 10**6 / rung.release_noise) + 1, len(draws))
-    assert (sums[width:] - sums[:-width]).max() <= said <= 1 + 1e-12
+    assert (sums[width:] - sums[:-width]).max() <= counted <= 1 + 1e-12
 
 
 def analyst(labels, ladder, n, k):

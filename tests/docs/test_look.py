@@ -66,14 +66,14 @@ def test_a_phone_is_wide_enough(visit, path):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert page.locator("h1").first.is_visible()
     for picture in page.locator("article img").all():
-        assert picture.evaluate("each => each.complete && each.naturalWidth > 0")
+        assert picture.evaluate("image => image.complete && image.naturalWidth > 0")
 
 
 def test_wide_tables_scroll_by_themselves(visit):
     page = visit("figures/arena/table", PHONE)
     around = page.locator("article .md-typeset__scrollwrap").first
-    assert around.evaluate("each => each.scrollWidth > each.clientWidth")
-    assert around.evaluate("each => getComputedStyle(each).overflowX") == "auto"
+    assert around.evaluate("table => table.scrollWidth > table.clientWidth")
+    assert around.evaluate("element => getComputedStyle(element).overflowX") == "auto"
 
 
 def test_search_finds_a_page(visit):
@@ -92,7 +92,7 @@ def test_search_finds_a_page(visit):
 
 def test_prompts_are_not_copied(visit):
     page = visit("tutorials/first-board")
-    style = "each => getComputedStyle(each).userSelect"
+    style = "element => getComputedStyle(element).userSelect"
     assert page.locator(".highlight .gp").first.evaluate(style) == "none"
 
 
@@ -104,6 +104,9 @@ def test_it_opens_from_a_folder(browser, site):
     page.goto((site / "index.html").as_uri())
     page.get_by_role("link", name="First board").first.click()
     assert page.locator("h1").first.inner_text().startswith("First board")
-    assert page.locator("article h1").evaluate("each => getComputedStyle(each).fontWeight") > "400"
+    assert (
+        page.locator("article h1").evaluate("element => getComputedStyle(element).fontWeight")
+        > "400"
+    )
     assert all(request.startswith("file:") for request in sent)
     page.close()

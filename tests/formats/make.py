@@ -48,8 +48,8 @@ def session(folder):
     for risk in (0.5, 0.4):
         going.ask(risk=risk)
     state = going.state
-    told = [going.ask(risk=risk).value for risk in RISKS]
-    (folder / "session-1.json").write_text(json.dumps({"state": state, "next": told}) + "\n")
+    following = [going.ask(risk=risk).value for risk in RISKS]
+    (folder / "session-1.json").write_text(json.dumps({"state": state, "next": following}) + "\n")
 
 
 def receipts(folder):

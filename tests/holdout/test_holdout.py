@@ -65,7 +65,7 @@ def test_a_reply_has_all_fields_and_prints_as_one_sentence(path):
             "No measurable improvement. Improvements smaller than about 0.1 may not be detected",
         ),
     ],
-    ids=lambda each: getattr(each, "name", ""),
+    ids=lambda case: getattr(case, "name", ""),
 )
 def test_every_mechanism_has_its_sentence(path, mechanism, first, second):
     guard = create(path, mechanism=mechanism)
@@ -128,7 +128,7 @@ def test_repeated_predictions_in_any_form_cost_nothing(path):
         pl.DataFrame({"id": IDS, "label": LABELS}),
         {"id": IDS, "label": LABELS},
     ],
-    ids=lambda each: type(each).__module__ + "." + type(each).__name__,
+    ids=lambda case: type(case).__module__ + "." + type(case).__name__,
 )
 def test_labels_in_many_forms(path, labels):
     assert create(path, labels).ask(wrong(50)).released == 0.24

@@ -155,8 +155,8 @@ def test_probabilities_are_read_as_in_process(connect, tmp_path):
     )
     odds = np.random.default_rng(4).dirichlet([1, 1, 1], size=N)
     outcomes = [
-        same(local, remote, each)
-        for each in (
+        same(local, remote, predictions)
+        for predictions in (
             *(
                 odds,
                 odds.tolist(),
@@ -170,7 +170,7 @@ def test_probabilities_are_read_as_in_process(connect, tmp_path):
             *(odds[:, :2], [[None, 1, 0]] * N, odds * 2, [["a", "b", "c"]] * N),
         )
     ]
-    assert [isinstance(each, dict) for each in outcomes] == [True] * 8 + [False] * 4
+    assert [isinstance(outcome, dict) for outcome in outcomes] == [True] * 8 + [False] * 4
 
 
 def test_files_are_read_as_in_process(connect, tmp_path):

@@ -55,7 +55,7 @@ def test_a_broken_connection_is_retried_once():
     "body",
     [
         *(b"hello", b"[]", b"{}", b'{"remaining": "many"}', b'{"remaining": null}', b"[" * 100_000),
-        *(b'{"remaining": %b}' % each for each in (b"1e999", b"Infinity", b"NaN", b"9" * 400)),
+        *(b'{"remaining": %b}' % number for number in (b"1e999", b"Infinity", b"NaN", b"9" * 400)),
     ],
     ids=lambda body: body[:30].decode(),
 )

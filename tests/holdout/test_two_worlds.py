@@ -239,7 +239,7 @@ def test_worlds_with_different_labels_are_indistinguishable(run_worlds, name):
     first, other = run_worlds((CASES | STATISTICS)[name])
     assert first_difference(first, other) is None
     assert find_leaked_secrets(run_worlds.secrets, first) == []
-    outputs = {each["step"]: each["output"] for each in first}
+    outputs = {step["step"]: step["output"] for step in first}
     # The session covered all steps.
     assert outputs["ask 0"][0] == outputs["parquet"][0] == outputs["study 2"][0] == "Reply"
     assert "again=True" in outputs["ask 0 again"][1]
@@ -271,7 +271,7 @@ def test_worlds_behind_a_gate_are_indistinguishable(run_worlds, monkeypatch, nam
     first, other = run_worlds(CASES[name], None)
     assert first_difference(first, other) is None
     assert find_leaked_secrets(run_worlds.secrets, first) == []
-    outputs = {each["step"]: each["output"] for each in first}
+    outputs = {step["step"]: step["output"] for step in first}
     assert outputs["look first"][0][0] == "InvalidSetting"
     assert outputs["look 1.2"][0] == outputs["open"][0] == "Verdict"
     assert "again=True" in outputs["look 0.0 again"][1]
@@ -355,7 +355,7 @@ def test_leaks_are_detected(run_worlds, monkeypatch, name):
 
 def find_leaked_secrets(secrets, seen):
     """Return the domains of the secrets that occur in the steps."""
-    texts = iter_bytes([[*each.values()] for each in seen])
+    texts = iter_bytes([[*step.values()] for step in seen])
     return sorted(domain for salt in SecretSearch(secrets).find(texts) for domain in secrets[salt])
 
 

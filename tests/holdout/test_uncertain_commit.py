@@ -164,11 +164,11 @@ for at in range(60):
         assert not failed.uncertain
         log.append(0)
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-said = [number for number in log if number]
-assert said == list(range(2, len(said) + 2)), log
+answered = [number for number in log if number]
+assert answered == list(range(2, len(answered) + 2)), log
 assert 0 in log, "the disk was not full"
 log.append(guard.ask(np.ones(50)).question)  # room again
-print(len(said), log[-1], guard.check())
+print(len(answered), log[-1], guard.check())
 """
 
 
@@ -199,7 +199,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFIN
 try:
     lb.Holdout.create(path, labels=np.arange(20_000) % 2, questions=9)
 except lb.errors.StorageFailed as failed:
-    print(sorted(each.name for each in path.parent.iterdir()))
+    print(sorted(file.name for file in path.parent.iterdir()))
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(lb.Holdout.create(path, labels=np.arange(50) % 2, questions=9).remaining)
 """

@@ -285,7 +285,7 @@ def test_a_question_that_the_mechanism_refuses_changes_nothing(book):
         lb.ShakyLadder.from_paper(n=100_000, questions=50),
         lb.ShakyLadder.calibrated(n=1000, questions=50),
     ],
-    ids=lambda each: each.name,
+    ids=lambda mechanism: mechanism.name,
 )
 def test_every_mechanism_is_replayed_from_its_secrets(database, mechanism):
     book = Book.create(database.create(), make_opening(mechanism), name="b")

@@ -26,7 +26,7 @@ VALUES = st.recursive(
 def typed(value):
     """Return a value in a form in which 1, 1.0 and True differ."""
     if isinstance(value, dict):
-        return {"m": {key: typed(each) for key, each in value.items()}}
+        return {"m": {key: typed(item) for key, item in value.items()}}
     if isinstance(value, list):
         return ["l", *map(typed, value)]
     return (type(value), value)

@@ -184,7 +184,7 @@ def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
     monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 0.05)
     monkeypatch.setattr(_pool, "WRITER_TIMEOUT", 0.05)
     first, second = SqliteStorage(file), SqliteStorage(file)
-    said = []
+    failures = []
 
     def try_both():
         for storage in (first, second):
@@ -192,19 +192,19 @@ def test_waiting_for_others_has_an_end(file, monkeypatch, grow):
                 with storage.write_transaction("b"):
                     pass
             except StorageFailed as error:
-                said.append((str(error), error.uncertain))
+                failures.append((str(error), error.uncertain))
 
     with first.write_transaction("b") as book:
         grow(book)
         thread = threading.Thread(target=try_both)
         thread.start()
         thread.join()
-    assert len(said) == 2
-    assert "waiting for the write lock" in said[0][0]
-    assert "locked by another process" in said[1][0]
-    assert not any(doubt for _, doubt in said)
+    assert len(failures) == 2
+    assert "waiting for the write lock" in failures[0][0]
+    assert "locked by another process" in failures[1][0]
+    assert not any(doubt for _, doubt in failures)
     try_both()
-    assert len(said) == 2
+    assert len(failures) == 2
     first.close()
     second.close()
 

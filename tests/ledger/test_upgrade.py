@@ -94,8 +94,8 @@ def test_an_older_program_names_the_copy_of_a_part(place):
     with place.open() as storage:
         storage.ensure_schema(NEW)
         (copy,) = place.copies()
-        said = rf"format 2; this one knows formats up to 1\. .* Or put {copy} back"
-        with pytest.raises(InvalidState, match=said):
+        message = rf"format 2; this one knows formats up to 1\. .* Or put {copy} back"
+        with pytest.raises(InvalidState, match=message):
             storage.ensure_schema(OLD)
 
 
@@ -104,11 +104,11 @@ def test_an_older_program_names_the_copy(place, monkeypatch):
         newer_program.setattr(_schema, "MIGRATIONS", NEWER)
         place.open().close()
     (copy,) = place.copies()
-    said = (
+    message = (
         rf"up to {LATEST}\. Install the newer one again; this is {lb.__version__}\. "
         f"Or put {copy} back"
     )
-    with pytest.raises(InvalidState, match=said):
+    with pytest.raises(InvalidState, match=message):
         place.open()
     assert place.hats(name=copy) == [(1, 0.5)]
 
@@ -125,8 +125,8 @@ def test_an_upgrade_works_again_after_going_back(postgres, monkeypatch):
             # Only looked at: the first copy stays where it is.
             PostgresStorage(postgres.url(), create=True, schema=schema).close()
     names = "SELECT nspname FROM pg_namespace WHERE nspname LIKE %s ORDER BY 1"
-    found = [row[0] for row in postgres.run(names, f"{schema}_before%")]
-    assert found == [f"{schema}_before_{LATEST}", f"{schema}_before_{LATEST}_2"]
+    copies = [row[0] for row in postgres.run(names, f"{schema}_before%")]
+    assert copies == [f"{schema}_before_{LATEST}", f"{schema}_before_{LATEST}_2"]
 
 
 def test_the_newest_copy_that_can_be_read_here_is_named():

@@ -87,8 +87,8 @@ def test_it_may_be_written_and_read_in_any_parts(written, read):
         writer.write(part)
     writer.finish()
     reader = VaultReader(io.BytesIO(file.getvalue()), KEY)
-    found = [reader.read(size) for size in read]
-    assert b"".join(found) + reader.read(2**30) == b"".join(content)
+    parts = [reader.read(size) for size in read]
+    assert b"".join(parts) + reader.read(2**30) == b"".join(content)
 
 
 def test_age_itself_opens_what_was_encrypted_for_a_key():

@@ -139,9 +139,9 @@ def test_a_custom_loss_cannot_change_the_labels():
     labels, predictions = np.array([1.0, 2.0]), np.array([3.0, 4.0])
     lb.loss(vandal)(labels, predictions)
     assert labels.tolist() == [1, 2]
-    kept = lb.loss(vandal).read_labels(labels)
-    lb.loss(vandal).score(kept, predictions)
-    assert kept.tolist() == [1, 2]
+    copied = lb.loss(vandal).read_labels(labels)
+    lb.loss(vandal).score(copied, predictions)
+    assert copied.tolist() == [1, 2]
     assert predictions.tolist() == [3, 4]
 
 

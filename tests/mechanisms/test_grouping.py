@@ -22,14 +22,14 @@ def test_groups_are_averaged_and_order_does_not_matter(table, random):
     shuffled = table[:]
     random.shuffle(shuffled)
     risks = []
-    for each in (table, shuffled):
-        values, group = map(list, zip(*each, strict=True))
+    for pairs in (table, shuffled):
+        values, group = map(list, zip(*pairs, strict=True))
         grouping = Grouping(group)
         risks.append(grouping.risk(values))
         first = list(dict.fromkeys(group))
         assert grouping.n == grouping.effective_n == len(first)
         exact = [
-            Fraction(sum(round(v * 10**12) for v, g in each if g == name), group.count(name))
+            Fraction(sum(round(v * 10**12) for v, g in pairs if g == name), group.count(name))
             for name in first
         ]
         assert [round(loss * 10**12) for loss in grouping.losses(values)] == list(map(round, exact))

@@ -131,10 +131,10 @@ def test_releases_are_short_decimals_that_fall():
         releases = mechanism.start(n=n, tape=lb.NumpyTape(seed=n)).ask_many(
             np.clip(np.linspace(0.6, 0.02, 400) + 0.02 * rng.standard_normal(400), 0, 1)
         )
-        told = [release.value for release in releases if release.improved]
-        assert len(told) > 5
-        assert all(after < before for before, after in pairwise(told))
-        assert max(len(repr(value)) for value in told) <= 6
+        values = [release.value for release in releases if release.improved]
+        assert len(values) > 5
+        assert all(after < before for before, after in pairwise(values))
+        assert max(len(repr(value)) for value in values) <= 6
 
 
 def rmse_losses(rng, rmse, n=1_828):

@@ -86,8 +86,8 @@ def _all_boards(lattice: Lattice) -> tuple[int, float]:
                     lines = [round(say * unit, 9) for _, says in path for say in says]
                     puppet = Puppet(lines)
                     estimator = lb.GeneralEstimator(puppet, n=1, alpha=lattice.alpha * unit)
-                    for each, _ in path:
-                        answer = estimator.ask([round(each * unit, 9)])
+                    for step_mean, _ in path:
+                        answer = estimator.ask([round(step_mean * unit, 9)])
                     assert not lines
                     assert (answer.query, answer.classifiers) == (query, len(script))
                     assert answer.consistent

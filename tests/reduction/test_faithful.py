@@ -135,12 +135,12 @@ def test_limits_hold_as_often_as_they_say() -> None:
     # A game is kept with probability 0.6 (descend nearly always has an update). At confidence 0.8
     # shared by two sides of five probes a limit fails for at most one in 25 of 200 seeds, so 8 on
     # average; more than 25 has a probability below 1e-6.
-    held = 0
+    covered = 0
     for seed in range(200):
         liar = Liar(0.4, 0.6)
         result = lb.is_faithful(liar, 100, questions=6, games=25, confidence=0.8, seed=seed)
-        held += result.probed[0].low <= 0.6 <= result.probed[0].high
-    assert held >= 175
+        covered += result.probed[0].low <= 0.6 <= result.probed[0].high
+    assert covered >= 175
 
 
 def test_two_games_in_three_are_the_limit() -> None:

@@ -323,8 +323,8 @@ def test_a_refused_form_shows_why_and_keeps_its_input(live_server, organiser_pag
 def test_tokens_are_listed_without_secrets_and_can_be_revoked(
     live_server, open_organiser_page, team
 ):
-    own, other = live_server.issue_token("organiser"), live_server.issue_token("evaluator")
-    organiser_page = open_organiser_page(own)
+    organiser, other = live_server.issue_token("organiser"), live_server.issue_token("evaluator")
+    organiser_page = open_organiser_page(organiser)
     live_server.call("POST", "/boards/first/invitations", live_server.organiser)
     page = organiser_page.get("/settings/access").text
     row = r'<tr><th scope="row">([\w ]+)(.*?)</th>.*?value="([0-9a-f]{16})"'
@@ -335,7 +335,7 @@ def test_tokens_are_listed_without_secrets_and_can_be_revoked(
     invitation = re.findall(row, invitations)
     assert [row[0] for row in invitation] == ["new team"]
     page += invitations
-    for token in (own, other, team[1]):
+    for token in (organiser, other, team[1]):
         assert token not in page
     reply = organiser_page.send("end", token=invitation[0][2], **{"from": "invitations"})
     assert reply.headers["location"] == f"{organiser_page.path}/invitations?done=ended"

@@ -169,8 +169,8 @@ def test_the_reason_of_a_rejection_is_shown_to_the_person(server, person):
     assert ada.api("GET", "/registration").json()["state"] == "waiting"
     decision = {"approve": False, "reason": "You work for the organiser."}
     server.call("PUT", "/boards/first/registrations/1", server.organiser, json=decision)
-    own = ada.api("GET", "/registration").json()
-    assert (own["state"], own["reason"]) == ("rejected", decision["reason"])
+    registration = ada.api("GET", "/registration").json()
+    assert (registration["state"], registration["reason"]) == ("rejected", decision["reason"])
     assert decision["reason"] in ada.page("join").text
     assert decision["reason"] in ada.form("join", name="Analytical").text
 

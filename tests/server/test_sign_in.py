@@ -287,7 +287,7 @@ def test_github_gives_its_number_as_the_subject_and_a_verified_primary_address(b
     listed = octocat.server.call(
         "GET", "/boards/first/registrations", octocat.server.organiser
     ).json()["registrations"]
-    assert [(found["subject"], found["mail"]) for found in listed] == [
+    assert [(registration["subject"], registration["mail"]) for registration in listed] == [
         ("583231", "octocat583231@example.org")
     ]
 

@@ -16,7 +16,7 @@ def as_bytes(words):
 
 def traces_in_tables(board, words):
     """Return the tables of the whole database in which any of the words is found."""
-    storage, found = board.book.storage, set()
+    storage, tables = board.book.storage, set()
     with board.reading() as view:
         if isinstance(storage, SqliteStorage):
             names = view.query(_SQLITE_TABLES)
@@ -27,8 +27,8 @@ def traces_in_tables(board, words):
             for row in view.query(f"SELECT * FROM main.{name}"):
                 values = [v if isinstance(v, bytes) else str(v).encode() for v in row]
                 if any(word in value for word in as_bytes(words) for value in values):
-                    found.add(name)
-    return found
+                    tables.add(name)
+    return tables
 
 
 def traces_in_files(folder, words):

@@ -40,8 +40,8 @@ def draws():
                 laws = (DiscreteLaplace(1),) * slot + (law,)
                 where = {"ladder": ladder, "question": question, "context": context.encode()}
                 drawn = tape.draw(laws, **where)[slot]
-                told = drawn.hex() if isinstance(drawn, bytes | float) else drawn
-                yield [ladder, question, slot, context, name, told]
+                form = drawn.hex() if isinstance(drawn, bytes | float) else drawn
+                yield [ladder, question, slot, context, name, form]
 
 
 def test_golden_draws():

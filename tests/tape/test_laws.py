@@ -59,7 +59,7 @@ def test_discrete_laplace_against_draws_of_scipy(tape, count, scale):
     theirs = stats.dlaplace.rvs(1 / float(scale), size=count, random_state=3)
     edges = np.arange(-3, 4)
     table = np.array(
-        [np.bincount(np.searchsorted(edges, each), minlength=8) for each in (mine, theirs)]
+        [np.bincount(np.searchsorted(edges, sample), minlength=8) for sample in (mine, theirs)]
     )
     assert stats.chi2_contingency(table).pvalue > P_REJECT
 

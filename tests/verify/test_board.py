@@ -127,7 +127,11 @@ CHANGES = {
         None,
         "standings do not match their commitment",
     ),
-    "a final score": (final(lambda told: told["rows"][0].update(score=0.0)), None, "final ranking"),
+    "a final score": (
+        final(lambda final_ranking: final_ranking["rows"][0].update(score=0.0)),
+        None,
+        "final ranking",
+    ),
     "another file": (another_file, 2, "its file is not what was submitted"),
     "a selection": (unselected, None, "does not match the selected files"),
 }

@@ -112,8 +112,8 @@ def test_a_line_without_an_end_is_not_waited_for(tmp_path, monkeypatch):
 def test_a_risk_that_is_not_a_number_is_refused(records, risk):
     """NaN, an infinity and the other zero are in no canonical form."""
     secret = next(content[1] for kind, content in records if kind == "entry" and content[1])
-    form, own = encode(secret), encode(secret["content"]["risk"])
-    assert form.count(own) == 1
+    form, risk_form = encode(secret), encode(secret["content"]["risk"])
+    assert form.count(risk_form) == 1
     assert decode_opened_secret(form).risk == secret["content"]["risk"]
     with pytest.raises(ValueError, match=r"^$"):
-        decode_opened_secret(form.replace(own, b"D" + bytes.fromhex(risk)))
+        decode_opened_secret(form.replace(risk_form, b"D" + bytes.fromhex(risk)))

@@ -38,8 +38,8 @@ def write_receipts(tmp_path):
 def test_every_way_to_keep_a_receipt(answered, write_receipts):
     path, answers = answered
     receipts = [answer["receipt"] for answer in answers]
-    for kept in (receipts, answers, [{"sent": "a.csv", "answer": answer} for answer in answers]):
-        result = verify_bundle(path, receipts=write_receipts(*kept))
+    for saved in (receipts, answers, [{"sent": "a.csv", "answer": answer} for answer in answers]):
+        result = verify_bundle(path, receipts=write_receipts(*saved))
         assert [receipt["entry"] for receipt in result.receipts] == [
             receipt["entry"] for receipt in receipts
         ]
@@ -56,8 +56,8 @@ def test_what_was_never_answered_is_passed_over(answered, write_receipts, tmp_pa
 def test_an_answer_that_says_less_is_enough(answered, write_receipts):
     """Of an answer only what was kept is compared."""
     path, answers = answered
-    kept = {"receipt": answers[0]["receipt"], "improved": answers[0]["improved"]}
-    assert len(verify_bundle(path, receipts=write_receipts(kept)).receipts) == 1
+    saved = {"receipt": answers[0]["receipt"], "improved": answers[0]["improved"]}
+    assert len(verify_bundle(path, receipts=write_receipts(saved)).receipts) == 1
 
 
 FORGED = {

@@ -167,13 +167,13 @@ def test_both_refuse(forge, check_refused, write_forged, second_verifier, name):
     change, entry, message, others = CASES[name]
     change(forge)
     check_refused(forge, message, entry)
-    said = second_verifier(write_forged(forge))
-    assert said.endswith(HOLDS) if others is None else others in said
+    output = second_verifier(write_forged(forge))
+    assert output.endswith(HOLDS) if others is None else others in output
 
 
 def test_both_hold(forge, forge_corrected, write_forged, second_verifier):
-    for each in (forge, forge_corrected):
-        path = write_forged(each)
+    for forged in (forge, forge_corrected):
+        path = write_forged(forged)
         verify_bundle(path)
         assert second_verifier(path).endswith(HOLDS)
 

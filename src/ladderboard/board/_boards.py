@@ -480,15 +480,15 @@ class Boards:
     def caller_by_token_hash(self, hashed: bytes, slug: str | None = None) -> Caller:
         """As :meth:`caller_by_token`, from the hash of a token or a session, as cookies hold it."""
         query = self.storage.query_tables
-        found = find_credential(query, hashed)
-        signed_in = find_signed_in(query, hashed) if found is None else None
+        match = find_credential(query, hashed)
+        signed_in = find_signed_in(query, hashed) if match is None else None
         if signed_in is not None and signed_in.slug == slug:
             if signed_in.expires > self.environment.clock():
                 return caller_of(signed_in.identity, hashed)
             raise NotAllowed(_UNKNOWN_TOKEN)
-        if found is not None and found.credential.role not in _INVITATIONS:
-            credential, expires = found.credential, found.credential.expires
-            valid_here = found.for_all_boards or (slug is not None and found.slug == slug)
+        if match is not None and match.credential.role not in _INVITATIONS:
+            credential, expires = match.credential, match.credential.expires
+            valid_here = match.for_all_boards or (slug is not None and match.slug == slug)
             if valid_here and (expires is None or expires > self.environment.clock()):
                 return Caller(Role[credential.role.upper()], credential.team, hashed)
         raise NotAllowed(_UNKNOWN_TOKEN)
@@ -496,8 +496,8 @@ class Boards:
     def slug_of_token(self, hashed: bytes) -> str | None:
         """Return the slug of a token's only board; None if it is for all boards or was revoked."""
         query = self.storage.query_tables
-        found = find_credential(query, hashed) or find_signed_in(query, hashed)
-        return None if found is None else found.slug
+        match = find_credential(query, hashed) or find_signed_in(query, hashed)
+        return None if match is None else match.slug
 
     def sign_out(self, hashed: bytes) -> None:
         """End the session of a person who signed in; a token stays valid."""

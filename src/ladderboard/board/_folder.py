@@ -766,8 +766,8 @@ def _read_reference_data(source: Path, name: Any) -> tuple[str, bytes]:
         raise InvalidInput(
             f"The reference data of the first task, {path}, cannot be read."
         ) from None
-    found = ", ".join(sorted(tables)[:5]) or "none"
-    raise InvalidInput(f"The reference data must be one table; got {found}. Leave one in {path}.")
+    listed = ", ".join(sorted(tables)[:5]) or "none"
+    raise InvalidInput(f"The reference data must be one table; got {listed}. Leave one in {path}.")
 
 
 def _format_columns(columns: DeclaredColumns) -> str:

@@ -350,10 +350,10 @@ class Table(Generic[Row]):
 
     def read(self, values: Sequence[Any]) -> Row:
         """Return the row that ``select`` found; further values are ignored."""
-        found = list(values[: len(self.columns)])
+        fields = list(values[: len(self.columns)])
         for place in self._flags:
-            found[place] = None if found[place] is None else found[place] != 0
-        return self.row(**dict(zip(self.columns, found, strict=True)))
+            fields[place] = None if fields[place] is None else fields[place] != 0
+        return self.row(**dict(zip(self.columns, fields, strict=True)))
 
     def values(self, row: Row) -> tuple[Any, ...]:
         """Return the values of a row as the database stores them."""

@@ -114,8 +114,8 @@ class TranscriptWeights:
                 # With one ladder its last change shows the value, with several it may be any.
                 changes = range(len(history.rounds))
                 shown = changes[-1:] if self.ladders == 1 else changes
-            own = None if replayed is None else replayed.own_prices
-            changers = (prices[j] + (own[j] if own else 0.0) for j in shown)
+            own_prices = None if replayed is None else replayed.own_prices
+            changers = (prices[j] + (own_prices[j] if own_prices else 0.0) for j in shown)
             return Nats(max(prices), max(changers, default=0.0))
         max_changes = min(history.asked, self.ladders * values.max_changes)
         if history.count is not None:

@@ -442,12 +442,12 @@ def verify_chain(book: ReadView, name: str, ladders: LadderSessions, encryption:
 
 def _check_gate_state(book: ReadView, encryption: Encryption, gate: GateState) -> None:
     stored = book.get_value(GATE_STATE)
-    found = (
+    stored_state = (
         GateState()
         if stored is None
         else GateState.decode(encryption.decrypt(f"kept {GATE_STATE}", stored))
     )
-    if found != gate:
+    if stored_state != gate:
         raise BrokenLedger("The state of the gate does not follow from its looks.")
 
 

@@ -207,7 +207,7 @@ def parse_named(cell: Any, numbers: int) -> list[tuple[str, tuple[float, ...]]] 
     words = cell.split() if isinstance(cell, str) else list(cell)
     if len(words) % (numbers + 1):
         return None
-    found = []
+    entries = []
     for start in range(0, len(words), numbers + 1):
         try:
             values = tuple(map(float, words[start + 1 : start + numbers + 1]))
@@ -215,8 +215,8 @@ def parse_named(cell: Any, numbers: int) -> list[tuple[str, tuple[float, ...]]] 
             return None
         if not all(map(np.isfinite, values)):
             return None
-        found.append((words[start], values))
-    return found
+        entries.append((words[start], values))
+    return entries
 
 
 def count_points_in_boxes(

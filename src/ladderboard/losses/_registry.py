@@ -138,8 +138,8 @@ class Metric:
     @property
     def title(self) -> str:
         """The name in front of a number: "AUC" in "AUC 0.913"."""
-        found = resolve(self.name)
-        return (found[1].title if found else None) or self.name.replace("_", " ")
+        resolved = resolve(self.name)
+        return (resolved[1].title if resolved else None) or self.name.replace("_", " ")
 
     @property
     def is_named(self) -> bool:
@@ -514,8 +514,8 @@ def uses_labels(name: str) -> bool:
     >>> uses_labels("accuracy"), uses_labels("score")
     (True, False)
     """
-    found = resolve(name)
-    known = LOSSES.get(found[1].loss if found else name)
+    resolved = resolve(name)
+    known = LOSSES.get(resolved[1].loss if resolved else name)
     return known is None or known.uses_labels
 
 
@@ -547,9 +547,9 @@ def metric(
     key = normalize(name)
     if key in LOSSES and key not in METRICS:
         return Metric(key, _create_loss(LOSSES[key], key, params))
-    found = resolve(name)
-    if found is not None:
-        key, recipe = found
+    resolved = resolve(name)
+    if resolved is not None:
+        key, recipe = resolved
         built = _create_loss(LOSSES[recipe.loss], key, {**recipe.settings, **params})
         return Metric(key, built, recipe.form)
     refused = refusal(name)

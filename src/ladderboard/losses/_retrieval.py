@@ -59,8 +59,8 @@ class RankedLoss(CellLoss):
         items, counts = np.unique(
             [item for label in labels.tolist() for item in label], return_counts=True
         )
-        most = items[np.argsort(-counts, kind="stable")[: self.k]].tolist()
-        return [object_array([(self.separator or " ").join(most)] * len(labels))]
+        frequent = items[np.argsort(-counts, kind="stable")[: self.k]].tolist()
+        return [object_array([(self.separator or " ").join(frequent)] * len(labels))]
 
     @abstractmethod
     def gain(self, hits: list[bool], relevant: int) -> float:

@@ -227,9 +227,9 @@ class LadderChanges:
         """Count a question that may have changed a ladder."""
         if not changed:
             return
-        own = self._by_ladder[ladder]
-        self._by_ladder[ladder] = own + 1
-        self._ascending[bisect_right(self._ascending, own) - 1] = own + 1
+        changes = self._by_ladder[ladder]
+        self._by_ladder[ladder] = changes + 1
+        self._ascending[bisect_right(self._ascending, changes) - 1] = changes + 1
         self._largest = None
 
     def of(self, ladder: int) -> int:

@@ -234,9 +234,9 @@ def is_faithful(
             for game in range(games)
         ]
         updates, within = (sum(counts) for counts in zip(*played, strict=True))
-        kept = sum(near == total for total, near in played)
-        low, high = kl_lower(kept / games, nats), kl_upper(kept / games, nats)
-        probed.append(ProbeResult(name, games, kept, updates, within, low, high))
+        faithful_games = sum(near == total for total, near in played)
+        low, high = kl_lower(faithful_games / games, nats), kl_upper(faithful_games / games, nats)
+        probed.append(ProbeResult(name, games, faithful_games, updates, within, low, high))
     return Faithfulness(mechanism.describe(), n, questions, confidence, tuple(probed))
 
 

@@ -104,13 +104,13 @@ def fill(boards):
 
 def told(boards):
     """Return what a database tells."""
-    found = {}
+    content = {}
     for slug in boards.list():
         board = boards.open(slug)
         row, head = board.row(), board.book.head()
         with board.reading() as view:
             teams = view.query(_TEAMS, (view.book_id,))
-        found[slug] = {
+        content[slug] = {
             "status": row.status,
             "epoch": row.epoch,
             "entries": head.entries,
@@ -118,7 +118,7 @@ def told(boards):
             "best": row.best,
             "teams": teams,
         }
-    return json.loads(json.dumps(found))
+    return json.loads(json.dumps(content))
 
 
 def environment():

@@ -60,8 +60,8 @@ def texts(rng, n):
         ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "two", "dogs", "run", "by"]
     )
     labels = [list(rng.choice(words, size=rng.integers(6, 15))) for _ in range(n)]
-    kept = [[word for word in label if rng.random() < 0.8] for label in labels]
-    return [" ".join(label) for label in labels], [" ".join(words) for words in kept]
+    guesses = [[word for word in label if rng.random() < 0.8] for label in labels]
+    return [" ".join(label) for label in labels], [" ".join(words) for words in guesses]
 
 
 def sets(rng, n):

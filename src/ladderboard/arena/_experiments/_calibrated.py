@@ -633,14 +633,14 @@ class _SeesTable(_Table):
                     if label == GROWING and case[-1] is not None:
                         self.limit(f"{case[0]}; {_size_text(n, questions)}", figure, case[-1])
                 self.row(f"{label}: {_size_text(n, questions)}", *cells)
-        what, n, questions, _, most = self.organiser
+        what, n, questions, _, limit = self.organiser
         for label, name in self.organised.items():
             figure = self.study.quantile(name)
             figure = Estimate(figure.mean / math.sqrt(n), figure.error / math.sqrt(n))
             self.note(what, n, questions, label, figure)
             self.markdown += ["", f"{what}, {label}: {figure.mean:.4f} ± {figure.error:.4f}."]
             if label == GROWING:
-                self.limit(what, figure, most)
+                self.limit(what, figure, limit)
 
 
 class _ProtectsTable(_Table):

@@ -111,9 +111,11 @@ def _readable(grid: float) -> float:
 @inlined
 def _multiple(rules: Any, changes: float, others: float) -> float:
     """Return how many times the first step is taken."""
-    own = (1 + changes) ** rules.growth
+    alone = (1 + changes) ** rules.growth
     shared = (1 + changes + rules.sharing * others) ** rules.growth
-    return min(shared, own * rules.sharing_cap, rules.cap) if others > 0 else min(own, rules.cap)
+    return (
+        min(shared, alone * rules.sharing_cap, rules.cap) if others > 0 else min(alone, rules.cap)
+    )
 
 
 @inlined

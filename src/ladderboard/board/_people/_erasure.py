@@ -102,22 +102,22 @@ class Erasure:
     def preview_own(self, caller: Caller) -> ErasurePreview | None:
         """Return what ``erase_own`` would do; None for a caller without a team or a sign-in."""
         with self._board.reading() as view:
-            kept, number = self._board.names_in_ledger(view), caller.team
+            in_ledger, number = self._board.names_in_ledger(view), caller.team
             person = None
             if caller.identity is not None:
                 person = read_identity(view, caller.identity)
                 number = person.team if person.state == "registered" else None
                 if number is None:
                     refusal = _IS_ORGANISER if person.role == "organiser" else None
-                    return ErasurePreview(None, kept, refusal)
+                    return ErasurePreview(None, in_ledger, refusal)
             if number is None:
                 return None
             team, people = read_team(view, number), _list_people(view, number)
             if person is None and people:
-                return ErasurePreview(None, kept, _SIGN_IN_FIRST)
+                return ErasurePreview(None, in_ledger, _SIGN_IN_FIRST)
             others = [other for other in people if other != person]
             pseudonym = team.name if team.erased else _pseudonym(view, team)
-            return ErasurePreview(None if others else pseudonym, kept)
+            return ErasurePreview(None if others else pseudonym, in_ledger)
 
     def erase_team(self, caller: Caller, team: str) -> Erased:
         """Erase a team as an organiser, with everybody who is or was in it."""
@@ -146,11 +146,11 @@ class Erasure:
             update_board(view, amended=read_board(view).amended + 1)
             return team, self._board.names_in_ledger(view)
 
-        team, kept = self._board.queue.run(run)
+        team, in_ledger = self._board.queue.run(run)
         scrubbed = self._board.book.storage.erase_deleted(at_most=MAX_REWRITTEN_BYTES)
         if team is None:
-            return Erased(None, None, kept, scrubbed)
-        return Erased(team.id, team.name, kept, scrubbed)
+            return Erased(None, None, in_ledger, scrubbed)
+        return Erased(team.id, team.name, in_ledger, scrubbed)
 
     def _erase_team(self, view: WriteView, team: TeamRow, now: int) -> TeamRow:
         if team.kind != "team":

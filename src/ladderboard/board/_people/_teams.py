@@ -160,9 +160,12 @@ class Teams:
             valid = list_valid_credentials(view, now)
         return [
             make_document(
-                ListedToken, found.credential, id=token_id(found.credential), team=found.team
+                ListedToken,
+                credential_row.credential,
+                id=token_id(credential_row.credential),
+                team=credential_row.team,
             )
-            for found in valid
+            for credential_row in valid
         ]
 
     def revoke_token(self, caller: Caller, token: str) -> None:
@@ -173,7 +176,9 @@ class Teams:
             view = transaction.view
             valid = list_valid_credentials(view, transaction.now)
             hashes = [
-                found.credential.hash for found in valid if token_id(found.credential) == token
+                credential_row.credential.hash
+                for credential_row in valid
+                if token_id(credential_row.credential) == token
             ]
             if not hashes:
                 raise NotFound("There is no such token.")

@@ -180,9 +180,9 @@ class Spearman(Correlation):
         guess_spread, moved_guesses = _rank_covariance(predictions, predictions)
         if label_spread <= 0 or guess_spread <= 0:
             return Estimate(value, np.zeros(len(labels)))
-        own = moved_labels / label_spread + moved_guesses / guess_spread
+        spread_change = moved_labels / label_spread + moved_guesses / guess_spread
         root = np.sqrt(label_spread * guess_spread)
-        return Estimate(value, moved / root - both / root / 2 * own)
+        return Estimate(value, moved / root - both / root / 2 * spread_change)
 
 
 def count_dominated(x: NDArray[np.int64], y: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -235,8 +235,8 @@ class Kendall(Correlation):
         if not root:
             return Estimate(0.0, np.zeros(n))
         value = int(concord.sum()) / root
-        own = untied[0] / totals[0] + untied[1] / totals[1]
-        influence = 2 * n * (concord / root - value / 2 * own)
+        untied_shares = untied[0] / totals[0] + untied[1] / totals[1]
+        influence = 2 * n * (concord / root - value / 2 * untied_shares)
         return Estimate(value, influence - influence.mean())
 
 

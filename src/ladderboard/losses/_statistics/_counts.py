@@ -257,8 +257,8 @@ class ClassStatistic(Statistic):
         if labels.ndim != 1 or labels.dtype.kind == "O":
             return []
         values, counts = np.unique(labels, return_counts=True)
-        most = values[np.argsort(-counts, kind="stable")[:10]]
-        return [np.full(len(labels), value, dtype=labels.dtype) for value in most]
+        frequent = values[np.argsort(-counts, kind="stable")[:10]]
+        return [np.full(len(labels), value, dtype=labels.dtype) for value in frequent]
 
     def class_counts(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return how often each class occurs among the labels, in the order of the classes."""
@@ -389,13 +389,14 @@ class CountRatio(ClassStatistic):
 
     def estimate(self, labels: NDArray[Any], predictions: NDArray[Any]) -> Estimate:
         """The ratio of the positive class, of all together, or a mean over classes."""
-        found = self.occurrences(labels, predictions)
+        occurrences = self.occurrences(labels, predictions)
         if self.average == "binary" and self.of == "classes" and labels.ndim == 1:
-            found = self._positive_only(labels, predictions)
+            occurrences = self._positive_only(labels, predictions)
         if self.average in {"binary", "micro"}:
-            found = found.merged()
+            occurrences = occurrences.merged()
         tp, label, prediction = (
-            part.totals(found.classes) for part in (found.both, found.labels, found.predictions)
+            part.totals(occurrences.classes)
+            for part in (occurrences.both, occurrences.labels, occurrences.predictions)
         )
         a, b, c, d = self.coefficients
         numerator, denominator = a * tp, b * label + c * prediction + d * tp
@@ -403,14 +404,14 @@ class CountRatio(ClassStatistic):
         ratios = np.where(denominator == 0, 0.0, numerator / safe)
         shares = self.shares(label, prediction)
         value = float(shares @ ratios)
-        scale = found.n * shares / safe * (denominator != 0)
+        scale = occurrences.n * shares / safe * (denominator != 0)
         by_label = -scale * ratios * b
         if self.average == "weighted":
-            by_label += found.n * (ratios - value) / max(label.sum(), 1)
+            by_label += occurrences.n * (ratios - value) / max(label.sum(), 1)
         influence = (
-            found.both.by_example(scale * (a - ratios * d), found.n)
-            + found.labels.by_example(by_label, found.n)
-            + found.predictions.by_example(-scale * ratios * c, found.n)
+            occurrences.both.by_example(scale * (a - ratios * d), occurrences.n)
+            + occurrences.labels.by_example(by_label, occurrences.n)
+            + occurrences.predictions.by_example(-scale * ratios * c, occurrences.n)
         )
         return Estimate(value, influence - influence.mean())
 

@@ -375,14 +375,14 @@ def _transcript_of_classes(ladder: GrowingLadder, setup: Setup) -> Transcript:
     """
     lowest, highest = to_units(setup.low), to_units(setup.high)
     points = highest - lowest + 2
-    most = _class_price(standard_error_class(setup.high - setup.low)) + math.log(points)
+    largest_price = _class_price(standard_error_class(setup.high - setup.low)) + math.log(points)
     return GrowingTranscript(
         GrowingValues(
             points=points,
             max_changes=_MAX_RUNGS,
             ladder=ladder,
             setup=setup,
-            log_points=(most,) * _MAX_RUNGS,
+            log_points=(largest_price,) * _MAX_RUNGS,
             log_counts=None,
         ),
         ReleaseDeviation(0.0),

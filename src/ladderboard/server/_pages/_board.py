@@ -238,9 +238,9 @@ class _TabReader(NamedTuple):
         page = none_if_hidden(lambda: self.view.leaderboard(limit=rows, cursor=self.place.cursor))
         if page is None:
             return None
-        own = self.view.own_standing()
+        own_row = self.view.own_standing()
         now = None if self.place.archived or page["frozen"] else self.now
-        return standings_table(page, own, self.scale(page), now=now)
+        return standings_table(page, own_row, self.scale(page), now=now)
 
     def scale(self, page: dict[str, Any]) -> "_ScoreScale":
         """Return the scale on which a page shows scores with their intervals."""
@@ -254,12 +254,12 @@ class _TabReader(NamedTuple):
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
     view, summary = reader.view, reader.summary
     history, finals, team = none_if_hidden(view.history), reader.finals, reader.team
-    own, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
+    own_row, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
     frozen = standings is not None and standings["frozen"] is not None
     ends = "at the close" if finals is not None else "at the freeze" if frozen else "now"
     return {
         "team": team,
-        "own_rank": "" if own is None else format_rank(own["rank"], tied=own["tied"]),
+        "own_rank": "" if own_row is None else format_rank(own_row["rank"], tied=own_row["tied"]),
         "remaining": _remaining_text(summary, team, reader.now),
         "standings": standings,
         "top": None if standings is None else standings["entries"],

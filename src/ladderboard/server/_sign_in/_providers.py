@@ -147,14 +147,14 @@ class OpenIdClient(ProviderClient):
         if not self._metadata or not 0 <= age < _METADATA_SECONDS:
             issuer = self.provider.issuer
             try:
-                found = await self.fetch_json(
+                document = await self.fetch_json(
                     f"{issuer.rstrip('/')}/.well-known/openid-configuration"
                 )
             except (httpx.HTTPError, ValueError) as error:
                 raise self.unavailable() from error
-            if not isinstance(found, dict) or found.get("issuer") != issuer:
+            if not isinstance(document, dict) or document.get("issuer") != issuer:
                 raise self.refusal()
-            self._metadata, self._metadata_time = found, self.clock()
+            self._metadata, self._metadata_time = document, self.clock()
         return self._metadata
 
     async def authorization_endpoint(self) -> str:
