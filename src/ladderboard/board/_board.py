@@ -11,6 +11,7 @@ import threading
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ladderboard.board._folder import make_scorers, split_mask
@@ -29,7 +30,6 @@ from ladderboard.holdout import (
     AlignedPredictions,
     Meter,
     Scorer,
-    changes_reader,
     decode_sample,
 )
 from ladderboard.ledger import EMPTY_CHAIN, Entry, ScoredQuestion, decode, release_from_entry
@@ -463,8 +463,10 @@ class BoardContext:
             "declared": opened["questions"],
         }
         rules["corrected"] = row.epoch > 0
-        reader = changes_reader(self.book, state)
-        return Meter(self.book.mechanism, rules, state, read_changes=reader)
+        book = self.book
+        values_count = book.mechanism.certified_by_values
+        reader = partial(book.visible_changes, state) if values_count else None
+        return Meter(book.mechanism, rules, state, read_changes=reader)
 
     def smallest_visible_gain(self, view: ReadView, row: BoardRow, team: TeamRow) -> float:
         """Return the gain in loss that shows on a team's ladder 19 times out of 20; 0 for any."""

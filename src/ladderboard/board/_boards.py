@@ -305,7 +305,11 @@ class Boards:
         self._summaries[slug] = CachedSummary(encoded, version, now, until)
         return self._summaries[slug]
 
-    def is_open_to_public(self, slug: str) -> bool:
+    def open_if_public(self, slug: str) -> Board | None:
+        """Return a board; None if there is no such board, or it is for its members only."""
+        return self.open(slug) if self._is_open_to_public(slug) else None
+
+    def _is_open_to_public(self, slug: str) -> bool:
         """Return whether there is such a board, and it is not for its members only.
 
         The rules are searched once per change: a search takes time that grows with their length,

@@ -513,11 +513,13 @@ def record_submission(
     submission: SubmissionRow,
     record: RecordRow | None,
     *,
+    file: Sequence[Statement],
     team: dict[str, Any],
     board: dict[str, Any],
 ) -> None:
-    """Insert a submission, and the record that it set; change its team and its board."""
+    """Insert a submission, its file and the record that it set; change its team and its board."""
     statements: list[Statement] = [
+        *file,
         (SUBMISSION.insert, (view.book_id, *SUBMISSION.values(submission))),
         _update_statement(view, TEAM, (submission.team,), team),
         _update_statement(view, BOARD, (), board),
@@ -1034,9 +1036,9 @@ _SELECT_UPLOAD = "SELECT body FROM main.upload WHERE id = ?"
 _DELETE_UPLOAD = "DELETE FROM main.upload WHERE id = ?"
 
 
-def insert_upload(view: TableView, file_id: str, body: bytes) -> None:
-    """Store a file."""
-    view.execute_all([(_INSERT_UPLOAD, (file_id, body))])
+def insert_upload(file_id: str, body: bytes) -> Statement:
+    """Return the statement that stores a file."""
+    return _INSERT_UPLOAD, (file_id, body)
 
 
 def read_upload(view: TableView, file_id: str) -> bytes | None:

@@ -23,8 +23,9 @@ from ladderboard.board._repository import delete_upload, insert_upload, read_upl
 from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from ladderboard.board._repository import Statement
     from ladderboard.ledger import Storage, TableView
 
 SWEEP_AFTER = 3600.0
@@ -40,9 +41,13 @@ class PreparedFile(ABC):
 
     location: str
 
-    @abstractmethod
+    statements: Sequence[Statement] = ()
+    """What stores the file, inside the transaction of its row."""
+
     def commit(self, view: TableView) -> None:
         """Store the file, inside the transaction of its row."""
+        if self.statements:
+            view.execute_all(self.statements)
 
     @abstractmethod
     def abandon(self) -> None:
@@ -132,11 +137,7 @@ class _FileInMemory(PreparedFile):
 
     def __init__(self, file_id: str, body: bytes) -> None:
         self.location = file_id
-        self._body = body
-
-    def commit(self, view: TableView) -> None:
-        """Write the file."""
-        insert_upload(view, self.location, self._body)
+        self.statements = (insert_upload(file_id, body),)
 
     def abandon(self) -> None:
         """Do nothing: nothing was written."""
@@ -241,14 +242,11 @@ class FolderStore(SubmissionStore):
 
 
 class _FileInFolder(PreparedFile):
-    """A file that is stored in the folder already."""
+    """A file that is stored in the folder already, without a statement."""
 
     def __init__(self, store: FolderStore, location: str) -> None:
         self._store = store
         self.location = location
-
-    def commit(self, view: TableView) -> None:
-        """Do nothing: the file is stored already."""
 
     def abandon(self) -> None:
         """Remove the file; if this fails, a later sweep removes it."""

@@ -415,7 +415,6 @@ class SubmissionService:
         further = [transaction.answer(question) for question in questions[1:]]
         if further:
             outcome = outcome._replace(chain_state=further[-1].chain_state)
-        prepared.commit(view)
         moment = moment._replace(chain_state=outcome.chain_state)
         release, time, count = outcome.release, outcome.chain_state.time, team_row.used + 1
         submission = SubmissionRow(
@@ -456,6 +455,7 @@ class SubmissionService:
             view,
             submission,
             record,
+            file=prepared.statements,
             team={
                 "used": count,
                 "last": time,
@@ -555,10 +555,12 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
     tightest = recorded.quota.tightest
     outcome = recorded.outcome
     release = outcome.release
+    best = display.named_text(release.value)
     texts = ReplyTexts(
-        display.named_text(release.value),
-        display.named_text(release.score),
-        display.gain_text(recorded.visible_gain, release.value),
+        best,
+        best if release.score == release.value else display.named_text(release.score),
+        # A new best says nothing about the gains that show.
+        None if release.improved else display.gain_text(recorded.visible_gain, release.value),
     )
     text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)
     if recorded.quota.next is not None and tightest.remaining == 0:

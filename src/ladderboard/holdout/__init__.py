@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         Meter,
         QuestionRecord,
         Status,
-        changes_reader,
     )
     from ladderboard.holdout._verdict import OUTCOMES as OUTCOMES
     from ladderboard.holdout._verdict import GateStatus, LookRecord, Verdict
@@ -86,7 +85,6 @@ __all__ = [
     "ScoringResult",
     "Status",
     "Verdict",
-    "changes_reader",
     "decode_sample",
     "describe_sample",
     "encode_predictions",
@@ -156,9 +154,7 @@ _LAZY = {
         ),
         "_scorer",
     ),
-    **dict.fromkeys(
-        ("LadderStatus", "Meter", "QuestionRecord", "Status", "changes_reader"), "_status"
-    ),
+    **dict.fromkeys(("LadderStatus", "Meter", "QuestionRecord", "Status"), "_status"),
     **dict.fromkeys(
         ("OUTCOMES", "GateStatus", "LookRecord", "Verdict", "format_looks"), "_verdict"
     ),

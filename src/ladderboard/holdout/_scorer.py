@@ -71,16 +71,8 @@ class AlignedPredictions:
     def from_written(
         cls, kind: str, written: Mapping[str, Any], *, training: float | None = None
     ) -> AlignedPredictions:
-        """Return predictions from an array as the ledger writes it; ``kind`` is its dtype's.
-
-        The array need not be written in the fewest bytes, which decide the digest, unless it has
-        one byte for each value.
-        """
-        values = decode_predictions(kind, written)
-        if written["type"] != "i1":
-            return cls.from_values(values, training=training)
-        written = {"type": "i1", "shape": list(values.shape), "values": written["values"]}
-        return cls(digest_predictions(written, training), values, written)
+        """Return predictions from an array as the ledger writes it; ``kind`` is its dtype's."""
+        return cls(*decode_predictions(kind, written, training))
 
     @classmethod
     def unpack(cls, packed: bytes, *, training: float | None = None) -> AlignedPredictions:

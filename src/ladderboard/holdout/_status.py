@@ -65,7 +65,7 @@ class Meter:
         """Return the meter of a book."""
         rules = book.opening["rules"]
         nats = _verdict_nats(book, chain_state) if "gate" in rules else 0.0
-        return cls(book.mechanism, rules, chain_state, nats, changes_reader(book, chain_state))
+        return cls(book.mechanism, rules, chain_state, nats, _changes_reader(book, chain_state))
 
     def changes(self) -> int | tuple[VisibleChange, ...]:
         """Return what a certificate is computed from: the changes, or how many there may be."""
@@ -176,7 +176,7 @@ def _effective_text(promise: dict[str, Any]) -> str:
     )
 
 
-def changes_reader(
+def _changes_reader(
     book: Book, chain_state: ChainState
 ) -> Callable[[], tuple[VisibleChange, ...]] | None:
     """Return the function that reads a book's changes, if its certificates use their values."""

@@ -210,11 +210,22 @@ def digest_predictions(written: Mapping[str, Any], training: float | None = None
     return digest("predictions", {"predictions": written, "training": training})
 
 
-def decode_predictions(kind: str, written: Mapping[str, Any]) -> NDArray[Any]:
-    """Return predictions from an array as it was written; ``kind`` is its dtype's."""
+def decode_predictions(
+    kind: str, written: Mapping[str, Any], training: float | None = None
+) -> tuple[bytes, NDArray[Any], dict[str, Any]]:
+    """Return the digest of an array of predictions, the array, and how ``write_array`` writes it.
+
+    ``kind`` is its dtype's. It need not be written in the fewest bytes, which the digest is of,
+    unless it has one byte for each value.
+    """
     values = read_array(written)
     dtype = _PREDICTED_DTYPES.get(kind)
-    return values if dtype is None else values.astype(dtype, copy=False)
+    values = values if dtype is None else values.astype(dtype, copy=False)
+    if written["type"] == "i1":
+        again = {"type": "i1", "shape": list(values.shape), "values": written["values"]}
+    else:
+        again = write_array(values)
+    return digest_predictions(again, training), values, again
 
 
 def read_array(fields: Mapping[str, Any]) -> NDArray[Any]:

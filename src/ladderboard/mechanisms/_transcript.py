@@ -22,7 +22,7 @@ e^{-x/a}.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -244,11 +244,11 @@ class ReleaseDeviation:
     standing: float = 0.0
     release: float = 0.0
     law: str = "gaussian"
+    noisy: bool = field(init=False, repr=False, compare=False)
+    """Whether the noise needs a part of the failure probability."""
 
-    @property
-    def noisy(self) -> bool:
-        """Whether the noise needs a part of the failure probability."""
-        return bool(self.compare or self.standing or self.release)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noisy", bool(self.compare or self.standing or self.release))
 
     def interval(
         self,

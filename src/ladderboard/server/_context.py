@@ -255,7 +255,8 @@ def _open_visible(context: ServerContext, request: Request, slug: str) -> Board:
     For a board that does not exist the same is done, so that it takes as long. A wrong token is not
     counted, as it is not where there is no board.
     """
-    if not context.boards.is_open_to_public(slug):
+    board = context.boards.open_if_public(slug)
+    if board is None:
         credentials = context.authenticator.read_credentials(request)
         try:
             caller = context.authenticator.resolve(credentials, slug)
@@ -263,7 +264,8 @@ def _open_visible(context: ServerContext, request: Request, slug: str) -> Board:
             caller = NOBODY
         if caller.role == Role.PUBLIC:
             raise NotFound("There is no such board.")
-    return context.boards.open(slug)
+        board = context.boards.open(slug)
+    return board
 
 
 def log_erasure(request: Request, board: str, team: str | None, person: int | None = None) -> None:
