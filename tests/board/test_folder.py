@@ -191,3 +191,19 @@ def test_the_mechanism_is_calibrated_for_the_public_split(folder):
     content = read_folder(folder())
     expected = lb.GrowingLadder.calibrated(n=200, questions=100, teams=5).for_board()
     assert content.rules.mechanism_for(content.effective_n) == expected
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "average_precision"])
+def test_labels_that_are_two_words_get_advice_about_classes(folder, metric):
+    labels = ["id,label", *(f"{at},{('no', 'yes')[at % 2]}" for at in range(50))]
+    path = folder(
+        **{"board.yaml": f"metric: {metric}\nsubmissions: 100\nteams: 5\n",
+           "holdout.csv": "\n".join(labels)}
+    )  # fmt: skip
+    with pytest.raises(InvalidRules) as refused:
+        read_folder(path)
+    declared = f'metric: {{name: {metric}, classes: ["no", "yes"]}}'
+    assert declared in str(refused.value)
+    rules = f"{declared}\nsubmissions: 100\nteams: 5\n"
+    (path / "board.yaml").write_text(rules)
+    assert read_folder(path).rules.loss.classes == ("no", "yes")

@@ -238,6 +238,12 @@ def test_a_declared_column_that_is_missing_is_named():
         read_predictions(b"id,label\na,cat\nb,dog\n", roster, loss)
     with pytest.raises(InvalidPredictions, match="no column 'label', which holds the predictions"):
         read_predictions(b"image,x\na,cat\nb,dog\n", roster, loss)
+    with pytest.raises(InvalidPredictions) as refused:
+        read_predictions(b"Bild,Score\na,cat\nb,dog\n", roster, loss)
+    assert [problem.message for problem in refused.value.problems] == [
+        "There is no column 'image', which holds the ids.",
+        "There is no column 'label', which holds the predictions; the columns are 'Bild', 'Score'.",
+    ]
     with pytest.raises(InvalidPredictions, match="did you mean 'cat'"):
         read_predictions(b"image,label\na,Cat\nb,dog\n", roster, loss)
     read = read_predictions(b"Label,IMAGE,note\ndog,b,x\ncat,a,y\n", roster, loss)

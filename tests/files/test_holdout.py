@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from ladderboard.errors import InvalidLabels
-from ladderboard.files import Roster, read_holdout
+from ladderboard.files import DeclaredColumns, Roster, read_holdout
 
 
 def test_all_columns_are_read():
@@ -99,3 +99,48 @@ def test_some_rows_of_a_table(ids):
     part = table.select_rows(table.split == "x")
     assert [str(id_) for id_ in part.ids] == [ids[0], ids[2]]
     assert part.labels.tolist() == [0, 2]
+
+
+IMAGE = "'image_id' may be the id: rename it to id, or declare columns: "
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"image_id,target,age,sex\n1,1,3,4\n", f"{IMAGE}{{id: image_id, prediction: target}} "),
+        (b"id,outcome\n1,1\n", "rename it to label, or declare columns: {prediction: outcome}"),
+        (b"image_id,comment,answer\n1,x,1\n", "columns: {id: image_id, prediction: answer} (in "),
+    ],
+)
+def test_a_column_that_may_be_the_id_or_the_label_is_named(data, message):
+    with pytest.raises(InvalidLabels) as refused:
+        read_holdout(data)
+    assert message in str(refused.value)
+    assert "Remove" not in str(refused.value)
+
+
+def test_a_bad_value_is_named_by_column_id_and_line():
+    declared = DeclaredColumns(("image",), (), ("truth",))
+    with pytest.raises(InvalidLabels) as refused:
+        read_holdout(b"image,truth,split\nx1,1,public\nx2,,\n", columns=declared)
+    messages = [problem.message for problem in refused.value.problems]
+    assert messages == [
+        "The value of 'truth' is missing: 1 row (x2 in line 3).",
+        "The value of 'split' is missing: 1 row (x2 in line 3).",
+    ]
+    with pytest.raises(InvalidLabels, match=r"1 row \(7 in row 2\)"):  # it may span lines
+        read_holdout(b'id,label\n3,1\n7,"x"\n', kind="number")
+    with pytest.raises(InvalidLabels, match=r"1 row \(7 in row 2\)"):
+        read_holdout({"id": [3, 7], "label": [1.0, float("nan")]})
+
+
+def test_all_missing_columns_are_reported_at_once():
+    declared = DeclaredColumns(("image_id",), ("target",), ("truth",))
+    with pytest.raises(InvalidLabels) as refused:
+        read_holdout(b"Image,Score\n1,2\n", columns=declared)
+    assert [problem.column for problem in refused.value.problems] == ["image_id", "truth"]
+
+
+def test_a_declared_id_is_enough_if_evaluators_score():
+    table = read_holdout(b"task\na\nb\n", labelled=False, columns=DeclaredColumns(("task",)))
+    assert list(table.ids) == ["a", "b"]

@@ -338,6 +338,14 @@ def _find_data_files(folder: Path, sample: Path | None, problems: RuleProblems) 
     return paths
 
 
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table by its name, packed or not."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return bool(suffixes) and suffixes[-1].removeprefix(".") in _SUFFIXES
+
+
 def _find_holdout(folder: Path, problems: RuleProblems) -> str | None:
     """Return the name of the only holdout file; note a problem if there is none or several."""
     names = [f"holdout.{suffix}{packed}" for suffix in _SUFFIXES for packed in _COMPRESSIONS]
@@ -443,7 +451,9 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
         )
     except InvalidInput as error:
         for problem in error.problems or ():
-            problems.found.append((0, replace(problem, message=f"{name}: {problem.message}")))
+            advice = _suggest_classes(path, rules) if problem.code == "not_a_number" else ""
+            message = f"{name}: {problem.message}{advice}"
+            problems.found.append((0, replace(problem, message=message)))
         if not error.problems:
             problems.add("labels", f"{name}: {error}", key=name)
         return None
@@ -454,6 +464,24 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
     if rules is not None:
         _check_rules(table, rules, name, problems)
     return table
+
+
+def _suggest_classes(path: Path, rules: Rules | None) -> str:
+    """Return how to declare labels that are two words, if the loss has classes."""
+    if rules is None or not hasattr(rules.loss, "classes"):
+        return ""
+    try:
+        table = read_holdout(path, kind="text", limits=Limits(bytes=2**40), columns=rules.columns)
+    except InvalidInput:
+        return ""
+    classes = sorted(set(np.ravel(table.labels).tolist()))
+    if len(classes) != 2:
+        return ""
+    name = _metric_name(rules.loss.name) or rules.loss.name
+    return (
+        f" To predict words, declare them: metric: {{name: {name}, classes: "
+        f"[{', '.join(map(_quote_yaml, classes))}]}}, the positive class last."
+    )
 
 
 def split_mask(table: HoldoutTable, split: str) -> NDArray[np.bool_] | None:

@@ -13,7 +13,7 @@ from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._column_matching import is_index_name, looks_like_id_name, normalize_name
 from ladderboard.files._columns import MixedColumn
 from ladderboard.files._formats import open_table
-from ladderboard.files._source import Limits, format_names, refuse
+from ladderboard.files._source import Limits, Problems, format_names, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,24 +87,32 @@ def _read_names(key: str, names: Any) -> tuple[str, ...]:
 
 
 def find_columns(
-    names: Sequence[str], wanted: Sequence[str], error_class: ErrorClass, use: str
-) -> list[int]:
-    """Return the positions of declared columns; refuse and list the columns if one is missing.
+    names: Sequence[str], wanted: Mapping[str, Sequence[str]], error_class: ErrorClass
+) -> list[list[int]]:
+    """Return the positions of declared columns, by what they hold; refuse and list missing ones.
 
     A name is compared exactly first, then without capitals and surrounding blanks.
     """
     normalized = [normalize_name(name) for name in names]
-    positions = []
-    for name in wanted:
-        if name in names:
-            positions.append(list(names).index(name))
-        elif normalized.count(normalize_name(name)) == 1:
-            positions.append(normalized.index(normalize_name(name)))
-        else:
-            message = f"There is no column {_settings.safe_repr(name)}, which holds the {use}; "
-            message += f"the columns are {format_names(names)}."
-            refuse(error_class, "missing_column", message, column=name)
-    return positions
+    positions_by_use: list[list[int]] = []
+    missing: list[tuple[str, str]] = []
+    for use, columns in wanted.items():
+        positions = []
+        for name in columns:
+            if name in names:
+                positions.append(list(names).index(name))
+            elif normalized.count(normalize_name(name)) == 1:
+                positions.append(normalized.index(normalize_name(name)))
+            else:
+                missing.append((name, use))
+        positions_by_use.append(positions)
+    problems = Problems(error_class)
+    for name, use in missing:
+        end = f"; the columns are {format_names(names)}." if (name, use) == missing[-1] else "."
+        message = f"There is no column {_settings.safe_repr(name)}, which holds the {use}{end}"
+        problems.add("missing_column", message, column=name)
+    problems.refuse_if_any()
+    return positions_by_use
 
 
 def combine_ids(columns: Sequence[Column]) -> Column:

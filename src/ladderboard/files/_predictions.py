@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column, ParsedColumn, Table
-    from ladderboard.files._declared import DeclaredColumns
     from ladderboard.losses import ExpectedColumns
 
 _DEFAULT = Limits()
@@ -105,8 +104,9 @@ def read_predictions(
     )
     declared = roster.columns
     if declared is not None and declared.id and table.names is not None:
-        ids = find_columns(table.names, declared.id, InvalidPredictions, "ids")
-        selection = _select_declared(table.names, ids, declared, expected)
+        wanted = {"ids": declared.id, "predictions": declared.submitted}
+        ids, values = find_columns(table.names, wanted, InvalidPredictions)
+        selection = _select_declared(table.names, ids, values, expected)
         if len(ids) > 1:
             return _join_several_ids(
                 table, ids, selection, roster=roster, loss=loss, expected=expected
@@ -129,16 +129,15 @@ def read_predictions(
 
 
 def _select_declared(
-    names: list[str], ids: list[int], declared: DeclaredColumns, expected: ExpectedColumns
+    names: list[str], ids: list[int], values: list[int], expected: ExpectedColumns
 ) -> ColumnSelection:
     """Return the declared columns of predictions, or those that the loss expects among the rest."""
-    if not declared.submitted:
+    if not values:
         others = [position for position in range(len(names)) if position not in ids]
         selected = select_columns(
             [names[position] for position in others], expected, InvalidPredictions
         )
         return ColumnSelection(ids[0], tuple(others[position] for position in selected.values))
-    values = find_columns(names, declared.submitted, InvalidPredictions, "predictions")
     if not is_expected_count(len(values), expected):
         raise InvalidSetting(
             f"This metric needs {expected.width} columns of predictions; "

@@ -234,6 +234,10 @@ class CsvTable:
         """The number of lines after the header."""
         return self._lines
 
+    def line_of(self, row: int) -> int | None:
+        """Return the line of a row in the file, from 1; None if a value may hold line breaks."""
+        return None if b'"' in self._data else self._skipped + row + 1
+
     def load_columns(self, positions: Sequence[int], as_numbers: Sequence[bool]) -> list[Column]:
         """Load the columns at some positions; ``as_numbers`` says which should be numbers."""
         if not self._lines:
