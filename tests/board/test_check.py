@@ -415,3 +415,63 @@ def test_a_plan_and_a_check_say_the_same_figures(folder, monkeypatch):
         figures["growing ladder, after 8 changes"], rel=0.03
     )
     assert promise.changes == 8
+
+
+def data_file(header, values, ids=None):
+    rows = [f"{index if ids is None else ids[index]},{value}" for index, value in enumerate(values)]
+    return "\n".join([header, *rows, ""])
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("h.csv", lambda labels: data_file("id,label", labels)),
+        ("h.txt", lambda labels: data_file("x,y", labels, ids=["?"] * 300)),  # rows in order
+        ("h.tsv", lambda labels: data_file("id,ill", labels).replace(",", "\t")),
+        ("words.csv", lambda labels: data_file("id,ill", [f"class {label}" for label in labels])),
+        ("public.csv", lambda labels: data_file("id,label", labels[:100])),
+        ("h.jsonl", lambda labels: "".join(f'{{"key": {row}, "y": {label}}}\n'
+                                           for row, label in enumerate(labels))),
+    ],
+)  # fmt: skip
+def test_labels_among_the_data_for_participants_are_a_problem(folder, monkeypatch, name, make):
+    skip_games(monkeypatch)
+    labels = np.random.default_rng(0).integers(2, size=300)  # those of the holdout
+    files = {f"data/{name}": make(labels.tolist()), "data/readme.md": "# Hello"}
+    report = check_board(folder(**files))
+    assert [problem.code for problem in report.problems] == ["holds_labels"]
+    assert f"data/{name}: the column" in report.problems[0].message
+    listed = next(fact for fact in report.facts if "can download" in fact)
+    assert listed.startswith("Participants can download")
+    assert name in listed
+    assert "readme.md (7 bytes)" in listed
+
+
+def test_other_data_for_participants_is_no_problem(folder, monkeypatch):
+    skip_games(monkeypatch)
+    labels = np.random.default_rng(0).integers(2, size=300)
+    noisy = labels.copy()
+    noisy[7] ^= 1
+    files = {
+        "data/train.csv": data_file("id,label", 1 - labels[::-1]),
+        "data/test.csv": data_file("id,feature", noisy),
+        "data/broken.csv": 'id,"label\n1',
+        "data/image.parquet": b"PAR1 not a table",
+        "data/ids.csv": predictions(),
+        "data/archive.zip": b"PK",
+    }
+    assert check_board(folder(**files)).ok
+
+
+def test_numbers_among_the_data_are_compared_as_numbers(folder, monkeypatch):
+    skip_games(monkeypatch)
+    values = np.random.default_rng(1).normal(size=300).round(3)
+    files = {
+        "board.yaml": "metric: {name: mae, range: [-9, 9]}\n" + BASE,
+        "holdout.csv": label_file(values),
+        "data/features.csv": label_file(np.arange(300) / 7),
+    }
+    path = folder(**files)
+    assert check_board(path).ok
+    (path / "data/leak.csv").write_text(label_file([f"{value:.4f}" for value in values]))
+    assert "data/leak.csv: the column 'label' holds" in check_board(path).problems[0].message

@@ -8,9 +8,11 @@ from ladderboard.board import (
     PUBLIC,
     Caller,
     Role,
+    check_board,
     dump_board,
     open_boards,
     read_data_files,
+    read_folder,
     read_rules,
     restore_board,
 )
@@ -110,6 +112,77 @@ def test_a_sample_submission_can_be_submitted_and_does_not_follow_the_labels(
     caller, _ = join(boards, board, "Team")
     assert not submit(board, caller, sample).again
     assert board.data.sample(PUBLIC) is sample
+
+
+CLASSES = "{name: log_loss, classes: [cat, dog]}"
+LAYOUTS = {  # a metric, declared columns, the holdout's header and rows, the sample's header
+    "auc": ("roc_auc", "{id: image_id, prediction: target}", "image_id,target", "{0},{1}"),
+    "ids alone": ("roc_auc", "{id: image_id}", "image_id,label", "{0},{1}"),
+    "prediction alone": ("accuracy", "{prediction: target}", "id,target", "{0},{1}"),
+    "labels alone": ("accuracy", "{label: truth}", "id,truth", "{0},{1}"),
+    "two ids": (
+        "accuracy", "{id: [trip, time], prediction: late}", "trip,time,late", "a{0},{0},{1}",
+    ),
+    "two targets": ("{name: mcrmse, range: [10, 20]}", "{id: row, prediction: [lat, lng]}",
+                    "row,lat,lng", "{0},1{1},1{1}"),
+    "two labels": ("{name: mcrmse, range: [-9, 9]}", "{id: row, label: [lat, lng]}", "row,lat,lng",
+                   "{0},{1},-{1}"),
+    "one target": ("{name: rmse, range: [10, 20]}", "{id: row, prediction: price}", "row,price",
+                   "{0},1{1}"),
+    "several labels": ("multilabel_log_loss", "{id: row}", "row,label_1,label_2", "{0},{1},1"),
+    "lists": ("map@5", "{id: user, prediction: items}", "user,items", "{0},a{1} b"),
+    "masks": ("{name: dice, of: sets}", "{id: image, prediction: tags}", "image,tags", "{0},a{1}"),
+    "classes": (CLASSES, "{id: image}", "image,label", "{0},{2}"),
+    "class columns": (CLASSES, "{id: image, prediction: [cat, dog], label: animal}",
+                      "image,animal", "{0},{2}"),
+    "one of two": (CLASSES, "{id: image, prediction: dog, label: y}", "image,y", "{0},{2}"),
+    "classes without ids": (CLASSES, "{prediction: [a, b], label: animal}", "id,animal", "{0},{2}"),
+    "three classes": ("{name: roc_auc, classes: [cat, dog, eel]}", "{id: image}", "image,label",
+                      "{0},{3}"),
+    "text": ("wer", "{id: line, prediction: text}", "line,text",
+             "{0},word{1}"),
+    "scores": ("score", "{id: task}", "task", "{0}"),
+    "nothing declared": ("kappa", None, "id,label", "{0},{1}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_generated_sample_is_one_that_the_board_takes(
+    boards, make_folder, join, submit, tmp_path, layout
+):
+    metric, columns, header, row = LAYOUTS[layout]
+    folder = tmp_path / "board"
+    folder.mkdir()
+    rules = [f"metric: {metric}", "submissions: 100", "teams: 4", "mechanism: exact"]
+    rules += [] if columns is None else [f"columns: {columns}"]
+    (folder / "board.yaml").write_text("\n".join(rules))
+    animals = ("cat", "dog", "eel")
+    lines = [row.format(at, at % 2, animals[at % 2], animals[at % 3]) for at in range(200)]
+    (folder / "holdout.csv").write_text("\n".join([header, *lines]))
+    content = read_folder(folder)
+    board = boards.create(content)
+    sample = board.data.sample(PUBLIC)
+    assert len(sample.splitlines()) == 201
+    assert len(board.scorer().read(sample).values) == 200
+    declared = content.rules.columns
+    first_line = sample.decode().splitlines()[0].split(",")
+    assert first_line[0] == (declared.id[0] if declared and declared.id else "id")
+    warnings = " ".join(check_board(content).warnings)
+    assert "the page Data offers one with equal predictions" in warnings
+
+
+def test_the_check_warns_of_a_generated_sample_that_would_be_refused(
+    make_folder, tmp_path, monkeypatch
+):
+    from ladderboard.board._check import _report
+
+    (tmp_path / "board.yaml").write_text("slug: a\nmetric: accuracy\nsubmissions: 100\nteams: 4\n")
+    lines = [f"{at},{at % 2}" for at in range(200)]
+    (tmp_path / "holdout.csv").write_text("\n".join(["id,label", *lines]))
+    monkeypatch.setattr(_report, "make_sample", lambda *_: b"id,prediction\n0,0\n")
+    assert "would refuse the one that the page Data makes" in " ".join(
+        check_board(tmp_path).warnings
+    )
 
 
 def test_the_sample_of_the_organiser_is_offered_instead(boards, make_folder, tmp_path):

@@ -39,6 +39,17 @@ def test_everybody_downloads_files_and_the_sample(live_server, make_board):
     assert [entry["name"] for entry in listed["files"]] == ["train.csv", "images.tar"]
 
 
+def test_declared_columns_name_those_of_the_sample_and_of_the_rules(live_server, make_board):
+    board = make_board(columns="{id: image_id, prediction: target, label: label}")
+    sample = live_server.client.get(f"{board}/sample_submission.csv")
+    assert sample.text.startswith("image_id,target\n")
+    token = live_server.join("Team")[1]
+    assert live_server.submit(token, sample.content).status_code == 201
+    rules = live_server.client.get(f"{board}/rules").text
+    assert "ids in the column image_id, predictions in target" in rules
+    assert "a column id" not in rules
+
+
 def test_a_board_keeps_its_data_for_teams(live_server, make_board):
     board = make_board(data="{members: true}")
     page = live_server.client.get(f"{board}/data").text

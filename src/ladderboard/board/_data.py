@@ -21,6 +21,7 @@ from ladderboard.board._repository import (
     read_board,
 )
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, StorageFailed
+from ladderboard.files import ID_SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,18 +165,31 @@ def _measure(path: Path) -> tuple[int, str]:
 def make_sample(loss: Loss, roster: Roster) -> bytes:
     r"""Return a CSV with a row for every id and the same predictions everywhere.
 
-    >>> from ladderboard.files import Roster
+    >>> from ladderboard.files import DeclaredColumns, Roster
     >>> from ladderboard.losses import ZeroOne
     >>> make_sample(ZeroOne(classes=("cat", "dog")), Roster.of(["b", "a"]))
     b'id,prediction\na,cat\nb,cat\n'
+    >>> declared = DeclaredColumns(id=("image", "part"), prediction=("animal",))
+    >>> make_sample(ZeroOne(classes=("cat", "dog")), Roster.of(["b|1", "a|2"], columns=declared))
+    b'image,part,animal\na,2,cat\nb,1,cat\n'
     """
-    columns = loss.columns(kind=roster.kind, width=roster.width)
+    columns, declared = loss.columns(kind=roster.kind, width=roster.width), roster.columns
+    id_names: tuple[str, ...] = ("id",)
+    names = columns.names
+    if declared is not None:
+        id_names = declared.id or id_names
+        # Without declared ids the columns of classes are found by the names of the classes.
+        if declared.id or columns.form != "classes":
+            names = declared.submitted or names
     usual = "0" if columns.number else "-"
     examples = dict(enumerate(columns.example))
-    values = [examples.get(place, _NO_EXAMPLE) for place in range(len(columns.names))]
+    values = [examples.get(place, _NO_EXAMPLE) for place in range(len(names))]
     values = [usual if value == _NO_EXAMPLE else value for value in values]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", *columns.names])
-    writer.writerows([id_, *values] for id_ in sorted(roster.names_of(np.arange(roster.n))))
+    writer.writerow([*id_names, *names])
+    writer.writerows(
+        [*str(id_).split(ID_SEPARATOR, len(id_names) - 1), *values]
+        for id_ in sorted(roster.names_of(np.arange(roster.n)))
+    )
     return text.getvalue().encode()

@@ -19,7 +19,7 @@ from ladderboard.holdout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._resolution import BaselineScore
@@ -306,7 +306,9 @@ def _iter_rising(number: int) -> Iterator[int]:
         yield number
 
 
-def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Iterator[str]:
+def find_warnings(
+    folder: BoardFolder, promise: BoardPromise, now: float, about_sample: Iterable[str] = ()
+) -> Iterator[str]:
     """Yield warnings for the organiser, a sentence or two each."""
     rules = folder.rules
     if rules.registration == "open" and rules.attacker_accounts < rules.teams:
@@ -331,7 +333,13 @@ def find_warnings(folder: BoardFolder, promise: BoardPromise, now: float) -> Ite
             "improved."
         )
     yield from _undeclared_classes(folder)
-    yield from _folder_warnings(folder, now)
+    yield from _deadline_warnings(folder.rules, now)
+    yield from about_sample
+    if not folder.private.any():
+        yield (
+            "No row is private, so there will be no final ranking on untouched rows. Add a column "
+            "split with public and private to get one."
+        )
 
 
 def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
@@ -352,17 +360,9 @@ def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
         )
 
 
-def _folder_warnings(folder: BoardFolder, now: float) -> Iterator[str]:
-    rules = folder.rules
+def _deadline_warnings(rules: Rules, now: float) -> Iterator[str]:
     if rules.deadline is not None and rules.deadline <= now:
         yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
-    if folder.sample is None:
-        yield "There is no sample_submission.csv: the page Data offers one with equal predictions."
-    if not folder.private.any():
-        yield (
-            "No row is private, so there will be no final ranking on untouched rows. Add a column "
-            "split with public and private to get one."
-        )
 
 
 def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_count, printable
+from ladderboard._formatting import format_count, format_list, format_size, printable
 from ladderboard.board._check._advice import compute_promise, find_mechanism_problems, find_warnings
 from ladderboard.board._check._attacks import play_attacks
-from ladderboard.board._folder import BoardFolder, read_folder
+from ladderboard.board._data import make_sample
+from ladderboard.board._folder import BoardFolder, is_table, read_folder
 from ladderboard.board._resolution import BaselineScore
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
+from ladderboard.files import find_label_column
 from ladderboard.holdout import Scorer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from ladderboard.board._check._advice import BoardPromise
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
 _LINE_WIDTH = 80
 _MAX_CLASSES_NAMED = 12
+_MAX_FILES_NAMED = 20
 _PERFECT_MESSAGES = {
     "predictions": "The labels, submitted as predictions, score perfectly.",
     "scores": "There are no labels, because evaluators submit scores. Attacks are played as if "
@@ -137,6 +142,7 @@ def check_board(
         *_describe_classes(folder),
         *([] if label_problems else [_PERFECT_MESSAGES[folder.rules.takes]]),
         *(f"{name} can be scored." for name, wrong in graded.items() if not wrong),
+        *_describe_data(folder),
         _independence_question(folder, promise),
     ]
     return Report(
@@ -144,9 +150,17 @@ def check_board(
         problems=(
             *label_problems,
             *(problem for wrong in graded.values() for problem in wrong),
+            *grader.check_data(),
             *find_mechanism_problems(folder, promise),
         ),
-        warnings=tuple(find_warnings(folder, promise, time.time() if now is None else now)),
+        warnings=tuple(
+            find_warnings(
+                folder,
+                promise,
+                time.time() if now is None else now,
+                about_sample=_sample_warnings(grader),
+            )
+        ),
         facts=tuple(facts),
         promise=promise,
         attacks=()
@@ -233,6 +247,32 @@ class FolderGrader:
             return [Problem("holds_labels", None, 1, (), message)]
         return []
 
+    def check_data(self) -> list[Problem]:
+        """Return a problem for each data file that holds the labels."""
+        problems = []
+        for name, path in self.folder.data.items():
+            if not self.loss.uses_labels or path == self.folder.sample or not is_table(path):
+                continue
+            try:
+                column = find_label_column(path, self.folder.table, self.folder.rules.columns)
+            except InvalidInput:  # not a table; people read what they like
+                continue
+            if column is not None:
+                message = (
+                    f"data/{name}: the column {_settings.safe_repr(column)} holds the labels, and "
+                    "participants can download this file. Remove the column."
+                )
+                problems.append(Problem("holds_labels", name, 1, (), message))
+        return problems
+
+    def check_generated_sample(self) -> str | None:
+        """Return why the board would refuse the sample that the page Data makes, if it would."""
+        try:
+            self.scorer.read(make_sample(self.loss, self.scorer.roster))
+        except InvalidInput as error:
+            return str(error)
+        return None
+
     def _losses(self, aligned: NDArray[Any]) -> NDArray[np.float64]:
         """Return the loss of each example; for a statistic its risk in each place."""
         losses, risk = self.loss.evaluate(self.labels, aligned)
@@ -275,6 +315,32 @@ def _describe_classes(folder: BoardFolder) -> list[str]:
     )
     source = ", taken from the labels or the sample submission" if folder.derived else ""
     return [f"Classes{source}: {named}. They are public; any other prediction is refused."]
+
+
+def _describe_data(folder: BoardFolder) -> list[str]:
+    """Return the files that participants can download."""
+    sizes = {
+        name: format_size(path.stat().st_size)
+        for name, path in folder.data.items()
+        if path != folder.sample
+    }
+    listed = [f"{name} ({size})" for name, size in list(sizes.items())[:_MAX_FILES_NAMED]]
+    rest = len(sizes) - len(listed)
+    listed += [f"{rest:,} more"] if rest else []
+    return [f"Participants can download {format_list(listed)}."] if listed else []
+
+
+def _sample_warnings(grader: FolderGrader) -> Iterator[str]:
+    if grader.folder.sample is not None:
+        return
+    refusal = grader.check_generated_sample()
+    if refusal is None:
+        yield "There is no sample_submission.csv: the page Data offers one with equal predictions."
+    else:
+        yield (
+            "There is no sample_submission.csv, and the board would refuse the one that the page "
+            f"Data makes: {refusal} Add your own."
+        )
 
 
 def _independence_question(folder: BoardFolder, promise: BoardPromise) -> str:

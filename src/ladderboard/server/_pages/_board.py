@@ -291,7 +291,7 @@ def _read_rules(reader: _TabReader) -> dict[str, Any]:
     )
     gains = board.describe_gains(summary["best"]["loss"])
     return {
-        "rules": describe_rules(summary, rules.loss, mechanism),
+        "rules": describe_rules(summary, rules.loss, mechanism, rules.columns),
         "meaning": explain_scores(
             summary, mechanism, points[-1] if points else None, gains, proven=proven
         ),

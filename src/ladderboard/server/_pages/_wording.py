@@ -13,9 +13,11 @@ from ladderboard._formatting import format_list, format_promise, format_size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ladderboard.files import DeclaredColumns
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
+_MAX_COLUMNS_NAMED = 6
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _SCALES = {
     "loss": "The number shown is this mean",
@@ -238,13 +240,16 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
 
 
 def describe_rules(
-    board: Mapping[str, Any], loss: Loss, mechanism: Mechanism
+    board: Mapping[str, Any], loss: Loss, mechanism: Mechanism, columns: DeclaredColumns | None
 ) -> list[tuple[str, str]]:
-    """Return the rules as pairs of a topic and a text; texts with times are Markup."""
+    """Return the rules as pairs of a topic and a text; texts with times are Markup.
+
+    ``columns`` are the declared columns of a submission.
+    """
     rules = [
         ("Score", _describe_score(board, loss)),
         ("Further metrics", describe_further_metrics(board)),
-        ("Files", _describe_files(board)),
+        ("Files", _describe_files(board, columns)),
         ("Submissions", _describe_submissions(board)),
         ("What is released", _describe_answers(board, mechanism)),
         ("When", _describe_phases(board)),
@@ -287,14 +292,31 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     )
 
 
-def _describe_files(board: Mapping[str, Any]) -> str:
-    limit = board["files"]
+def _describe_files(board: Mapping[str, Any], columns: DeclaredColumns | None) -> str:
+    """Return what a file must hold.
+
+    >>> from ladderboard.files import DeclaredColumns
+    >>> board = {"files": {"bytes": 2**20, "rows": 1000}, "rows": 10, "takes": "predictions"}
+    >>> print(_describe_files(board, DeclaredColumns(("image",), ("x", "y"))).partition(". ")[0])
+    A file has a row for each of the 10 ids: ids in the column image, predictions in x and y
+    """
+    limit, takes = board["files"], board["takes"]
+    needed = f"a column id, and the {takes} beside it"
+    if columns is not None and (columns.id or columns.submitted):
+        needed = f"ids in the column{'s' * (len(columns.id) > 1)} {_name_columns(columns.id)}, "
+        needed += f"{takes} in {_name_columns(columns.submitted, 'the other columns')}"
     return (
-        f"A file has a row for each of the {board['rows']:,} ids: a column id, and the "
-        f"{board['takes']} beside it. CSV, TSV, Parquet, Arrow, JSON Lines and .npy are read, "
-        f"packed with gzip or not; unpacked, a file has at most {format_bytes(limit['bytes'])} and "
-        f"{count(limit['rows'], 'row')}."
+        f"A file has a row for each of the {board['rows']:,} ids: {needed}. CSV, TSV, Parquet, "
+        "Arrow, JSON Lines and .npy are read, packed with gzip or not; unpacked, a file has "
+        f"at most {format_bytes(limit['bytes'])} and {count(limit['rows'], 'row')}."
     )
+
+
+def _name_columns(names: tuple[str, ...], otherwise: str = "id") -> str:
+    """Return the first few names of columns, and how many more there are."""
+    listed = list(names[:_MAX_COLUMNS_NAMED]) or [otherwise]
+    rest = len(names) - len(listed)
+    return format_list([*listed, *([f"{rest:,} more"] if rest > 0 else [])])
 
 
 def _describe_submissions(board: Mapping[str, Any]) -> str:
