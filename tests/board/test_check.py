@@ -475,3 +475,61 @@ def test_numbers_among_the_data_are_compared_as_numbers(folder, monkeypatch):
     assert check_board(path).ok
     (path / "data/leak.csv").write_text(label_file([f"{value:.4f}" for value in values]))
     assert "data/leak.csv: the column 'label' holds" in check_board(path).problems[0].message
+
+
+def auc_folder(folder, positives, n=3_000, name="digits", **files):
+    """Return a folder with a shuffled 60/40 split, scored by AUC."""
+    rng = np.random.default_rng(3)
+    labels = rng.permutation(np.arange(n) < positives).astype(int)
+    split = rng.permutation(np.repeat(["public", "private"], [n * 3 // 5, n - n * 3 // 5]))
+    rows = [
+        f"{at},{label},{part}" for at, (label, part) in enumerate(zip(labels, split, strict=True))
+    ]
+    files = {
+        "board.yaml": "metric: roc_auc\nsubmissions: 1000\nteams: 20\n",
+        "holdout.csv": "\n".join(["id,label,split", *rows]),
+        **files,
+    }
+    return folder(name, **files)
+
+
+def test_gains_by_auc_follow_the_numbers_of_each_class(folder):
+    reports = {
+        positives: check_board(auc_folder(folder, positives, name=f"p{positives}"))
+        for positives in (6, 360, 1_500)
+    }
+    gains = {key: report.promise.resolution.gains[0] for key, report in reports.items()}
+    # The standard error of an AUC of 0.8 is about 0.0155 with 216 of 1,800 positive.
+    assert 0.022 < gains[360] < 0.028
+    assert gains[1_500] < 0.8 * gains[360]
+    assert gains[6] > 4 * gains[360]
+    assert re.search(r"near AUC 0.8: 0.02\d after a team's first", " ".join(reports[360].lines))
+    rare = "Classes have few examples: "
+    assert not any(rare in warning for key in (360, 1_500) for warning in reports[key].warnings)
+    warning = next(warning for warning in reports[6].warnings if rare in warning)
+    assert re.search(r"\d public rows? of class 1 and \d private rows? of class 1", warning)
+    again = check_board(auc_folder(folder, 360, name="again"))  # the same labels, the same numbers
+    assert again.promise.resolution == reports[360].promise.resolution
+
+
+def test_a_better_baseline_is_that_near_which_gains_are_stated(folder):
+    rng = np.random.default_rng(0)
+    path = auc_folder(folder, 360)
+    rows = [line.split(",") for line in (path / "holdout.csv").read_text().splitlines()[1:]]
+    scores = [f"{row[0]},{rng.normal() + 2.5 * float(row[1])}" for row in rows]
+    (path / "good.csv").write_text("\n".join(["id,prediction", *scores]))
+    rules = (path / "board.yaml").read_text() + "baselines: [{name: good, file: good.csv}]\n"
+    (path / "board.yaml").write_text(rules)
+    report = check_board(path)
+    assert "near AUC 0.96" in " ".join(report.lines)
+    assert report.promise.baseline == report.promise.typical
+
+
+def test_a_metric_without_groups_gets_no_advice_to_group(folder):
+    path = auc_folder(folder, 360)
+    text = " ".join(line.strip() for line in check_board(path).lines)
+    assert "AUC takes no groups: intervals are too narrow then" in text
+    assert "give them one `group`" not in text
+    assert "There is no end: it takes submissions until you close it." in text
+    (path / "board.yaml").write_text((path / "board.yaml").read_text() + DEADLINE)
+    assert "There is no end" not in str(check_board(path))

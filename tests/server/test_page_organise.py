@@ -116,6 +116,28 @@ def test_unknown_forms_are_refused(organiser_page, team):
     assert organiser_page.send("revoke", "/teams/" + "0" * 16).status_code == 404
 
 
+@pytest.mark.parametrize("metric", ["zero_one", "roc_auc"])
+def test_the_overview_and_the_rules_state_the_same_gains(empty_server, open_organiser_page, metric):
+    live_server = empty_server
+    live_server.create_board(loss=metric, mechanism=None)
+    page = html.unescape(open_organiser_page(live_server.organiser).get().text)
+    before = re.search(r"The smallest gain that shows near [^<]*", page)[0]
+    assert "near AUC 0.8:" in before or metric != "roc_auc"  # by a model made from the labels
+    rules = f"/boards/{live_server.slug}/rules"
+    assert "The smallest gain that shows" not in live_server.client.get(rules).text
+    live_server.submit(live_server.join("Ada")[1], make_predictions(60))
+    gains = [
+        re.search(r"The smallest gain that shows near [^.]*\d[^<]*?eighth\.", html.unescape(page))[
+            0
+        ]
+        for page in (
+            open_organiser_page(live_server.organiser).get().text,
+            re.sub(r"\s+", " ", live_server.client.get(rules).text),
+        )
+    ]
+    assert gains[0] == gains[1] != before
+
+
 def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_page):
     live_server = empty_server
     live_server.create_board(questions=50, teams=4, per_team=11)

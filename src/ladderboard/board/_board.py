@@ -21,10 +21,15 @@ from ladderboard.board._repository import (
     read_board,
     sample_key,
 )
-from ladderboard.board._resolution import BaselineScore, describe_board_resolution
+from ladderboard.board._resolution import (
+    BaselineScore,
+    describe_board_gains,
+    describe_board_resolution,
+    typical_score,
+)
 from ladderboard.board._rules import Rules
 from ladderboard.board._standings import read_records
-from ladderboard.bounds import TYPICAL_LOSS, describe_gains, resolution
+from ladderboard.bounds import TYPICAL_LOSS
 from ladderboard.errors import LadderboardError, StorageFailed
 from ladderboard.holdout import (
     AlignedPredictions,
@@ -493,27 +498,21 @@ class BoardContext:
 
     def describe_gains(self, best: float | None) -> str:
         """Return the smallest gains that show near a released loss; empty if it is not known."""
-        mechanism, error = self.book.mechanism, None
+        mechanism = self.book.mechanism
+        if best is None and mechanism.needs == "standard_error":
+            return ""
         with self.reading() as view:
             row = read_board(view)
-            if mechanism.needs == "standard_error":
-                if best is None:
-                    return ""
-                error = _read_standard_error(view, find_record_entry(view, row.epoch, best))
-        rules, released = self.rules_of(row), TYPICAL_LOSS if best is None else best
-        return describe_gains(
-            resolution(
-                mechanism,
-                n=self.book.opening["rules"]["worth"],
-                questions=rules.questions * rules.answers,
-                teams=rules.ladders,
-                accounts=mechanism.attacker_accounts(rules.ladders),
-                released=released,
-                standard_error=error,
-            ),
-            near=f"{rules.display.name} {rules.display.metric_value(released):.3g}",
-            gain_text=lambda gain: rules.display.gain_text(gain, released),
-        )
+            near = None if best is None else self._released_score(view, row, best)
+        rules, n = self.rules_of(row), self.book.opening["rules"]["worth"]
+        return describe_board_gains(rules, mechanism, n, near)
+
+    def _released_score(self, view: ReadView, row: BoardRow, best: float) -> BaselineScore:
+        """Return a released loss with the standard error that was released with it, if any."""
+        error = None
+        if self.book.mechanism.needs == "standard_error":
+            error = _read_standard_error(view, find_record_entry(view, row.epoch, best))
+        return BaselineScore(best, error, zero_one=False)
 
     def standard_errors(self, losses: Iterable[float], best: float | None) -> list[float]:
         """Return the sampling error of released losses, as far as the public can know it.
@@ -531,16 +530,21 @@ class BoardContext:
         return [math.sqrt(max(loss * (1 - loss), 1 / n) / n) for loss in losses]
 
     def describe_resolution(self) -> list[str]:
-        """Return what the board shows and what an attacker could gain. For the organiser only."""
-        row = self.row()
-        scorer, constant = self.scorer_of(row), None
-        if scorer.loss.uses_labels:
+        """Return what the board shows and what an attacker could gain. For the organiser only.
+
+        Near the best released score, as on the page Rules; before there is one, near a plausible
+        one that depends on the labels.
+        """
+        with self.reading() as view:
+            row = read_board(view)
+            near = None if row.best is None else self._released_score(view, row, row.best)
+        scorer = self.scorer_of(row)
+        if near is None and scorer.loss.uses_labels:
             constant = scorer.best_constant()
+            baseline = None if constant is None else BaselineScore.of(scorer, constant)
+            near = typical_score(scorer, baseline)
         return describe_board_resolution(
-            self.rules_of(row),
-            self.book.mechanism,
-            self.book.opening["rules"]["worth"],
-            None if constant is None else BaselineScore.of(scorer, constant),
+            self.rules_of(row), self.book.mechanism, self.book.opening["rules"]["worth"], near
         )
 
     def read_stored_file(self, location: str) -> bytes:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_list
-from ladderboard.bounds import MORE_ROWS, TYPICAL_LOSS, describe_resolution, resolution
+from ladderboard.bounds import (
+    MORE_ROWS,
+    TYPICAL_LOSS,
+    describe_gains,
+    describe_resolution,
+    resolution,
+)
 
 if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
@@ -17,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class BaselineScore(NamedTuple):
-    """The risk of a model that needs no learning, and its standard error. For the organiser only.
+    """The risk of a model, and its standard error. For the organiser only, unless it was released.
 
     ``zero_one`` is whether the loss of each example is 0 or 1; then the risk implies the error.
     """
 
     risk: float
-    standard_error: float
+    standard_error: float | None
     zero_one: bool
 
     @classmethod
@@ -33,20 +39,38 @@ class BaselineScore(NamedTuple):
         return cls(scored.risk, error, scorer.loss.is_binary)
 
 
+def typical_score(scorer: Scorer, baseline: BaselineScore | None) -> BaselineScore | None:
+    """Return the score near which gains are stated: the baseline, or that of a plausible model.
+
+    The standard error of a statistic such as AUC depends on how many examples each class has, and
+    a constant prediction has none. So a plausible good model is made from the labels, unless the
+    baseline is better. For the organiser only.
+    """
+    plausible = scorer.plausible_model() if scorer.loss.uses_labels else None
+    if plausible is None:
+        return baseline
+    typical = BaselineScore.of(scorer, plausible)
+    if not typical.standard_error:
+        return baseline
+    if baseline is not None and baseline.standard_error and baseline.risk < typical.risk:
+        return baseline
+    return typical
+
+
 def board_resolution(
-    rules: Rules, mechanism: Mechanism, n: int, baseline: BaselineScore | None
+    rules: Rules, mechanism: Mechanism, n: int, near: BaselineScore | None
 ) -> Resolution:
     """Return what a board with ``n`` independent examples shows, near a good score.
 
-    For right and wrong answers that is a loss of 0.2, or the baseline's if that is lower. Other
-    losses have no usual size: there it is the baseline itself.
+    For right and wrong answers that is a loss of 0.2, or that of ``near`` if it is lower. Other
+    losses have no usual size: there it is ``near`` itself.
     """
     released, error = TYPICAL_LOSS, None
-    if baseline is not None and baseline.zero_one:
-        released = min(released, baseline.risk)
-    elif baseline is not None:
+    if near is not None and near.zero_one:
+        released = min(released, near.risk)
+    elif near is not None:
         # A constant prediction ranks nothing: by AUC it has no spread, and says nothing of others'.
-        released, error = baseline.risk, baseline.standard_error or None
+        released, error = near.risk, near.standard_error or None
     return resolution(
         mechanism,
         n=n,
@@ -58,26 +82,44 @@ def board_resolution(
     )
 
 
+def describe_board_gains(
+    rules: Rules, mechanism: Mechanism, n: int, near: BaselineScore | None
+) -> str:
+    """Return the smallest gains that a board shows, in a sentence."""
+    here = _by_teams(rules, board_resolution(rules, mechanism, n, near))
+    return describe_gains(here, **_words(rules, here))
+
+
 def describe_board_resolution(
-    rules: Rules, mechanism: Mechanism, n: int, baseline: BaselineScore | None
+    rules: Rules, mechanism: Mechanism, n: int, near: BaselineScore | None
 ) -> list[str]:
-    """Return the same in sentences, with what four times the rows would bring."""
-    display = rules.display
-    here = board_resolution(rules, mechanism, n, baseline)
+    """Return the same, what an attacker could gain, and what four times the rows would bring."""
+    here = _by_teams(rules, board_resolution(rules, mechanism, n, near))
     more = MORE_ROWS * n
-    if baseline is not None:
-        baseline = baseline._replace(standard_error=baseline.standard_error / math.sqrt(MORE_ROWS))
-    # A team has a ladder for each live metric; people think in teams.
-    ladders = rules.answers
-    by_teams = replace(here, teams=here.teams // ladders, accounts=max(here.accounts // ladders, 1))
+    if near is not None and near.standard_error is not None:
+        near = near._replace(standard_error=near.standard_error / math.sqrt(MORE_ROWS))
     return describe_resolution(
-        by_teams,
-        near=f"{display.name} {display.metric_value(here.released):.3g}",
-        gain_text=lambda gain: display.gain_text(gain, here.released),
+        here,
+        **_words(rules, here),
         with_more_rows=None
         if rules.mechanism is not None
-        else board_resolution(rules, rules.mechanism_for(more), more, baseline),
+        else board_resolution(rules, rules.mechanism_for(more), more, near),
     )
+
+
+def _by_teams(rules: Rules, here: Resolution) -> Resolution:
+    """Return a resolution by teams: a team has a ladder for each live metric."""
+    ladders = rules.answers
+    return replace(here, teams=here.teams // ladders, accounts=max(here.accounts // ladders, 1))
+
+
+def _words(rules: Rules, here: Resolution) -> dict[str, Any]:
+    """Return the score for which gains are stated, and how gains are formatted."""
+    display = rules.display
+    return {
+        "near": f"{display.name} {display.metric_value(here.released):.3g}",
+        "gain_text": lambda gain: display.gain_text(gain, here.released),
+    }
 
 
 def describe_sizes(rules: Rules, sizes: tuple[int, ...] = (1_000, 5_000, 20_000)) -> str:

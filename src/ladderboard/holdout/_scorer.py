@@ -231,6 +231,21 @@ class Scorer:
         results = [self._evaluate(constant) for constant in predictions]
         return min(results, key=lambda result: result.risk, default=None)
 
+    def plausible_model(self) -> ScoringResult | None:
+        """Return the result of a plausible good model, made from the labels. For the owner only.
+
+        None for a mean of losses, and for a loss of one's own.
+        """
+        with np.errstate(all="ignore"):
+            result = None if self._is_custom_loss else self.loss.plausible_evaluation(self._labels)
+        if result is None or result.risk is None:
+            return None
+        return ScoringResult(round(result.risk, _DIGITS), result.costs, broken=False)
+
+    def class_sizes(self) -> dict[Any, int]:
+        """Return the examples of each class, if standard errors depend on them. For the owner."""
+        return self.loss.class_sizes(self._labels)
+
     def constant_risk(self) -> float | None:
         """Return the risk of the best constant prediction. Secret: for the owner only."""
         best = self.best_constant()

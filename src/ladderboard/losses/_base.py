@@ -252,6 +252,21 @@ class Loss(ABC):
         """
         return []
 
+    def plausible_evaluation(self, labels: NDArray[Any]) -> Evaluation | None:
+        """Return what a plausible good model would get, made from the labels. For the owner only.
+
+        Its costs give the standard error to plan with. ``labels`` are those that ``read_labels``
+        returned. None for a mean of losses: a constant prediction or the loss itself tells it.
+        """
+        return None
+
+    def class_sizes(self, labels: NDArray[Any]) -> dict[Any, int]:
+        """Return how many examples each class has, if the standard error depends on it.
+
+        ``labels`` are those that ``read_labels`` returned. For the owner only.
+        """
+        return {}
+
     def __call__(self, labels: Any, predictions: Any) -> NDArray[np.float64]:
         """Score predictions against labels: one number in [0, 1] for each example."""
         return self.score(self.read_labels(labels), predictions)

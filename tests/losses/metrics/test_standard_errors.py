@@ -218,3 +218,31 @@ def test_linearised_costs_have_the_risk_as_mean_and_its_standard_error():
     assert costs.mean() == pytest.approx(auc.risk(read, scores), abs=1e-12)
     estimate = auc.estimate(read, scores)
     assert costs.std() / np.sqrt(500) == pytest.approx(estimate.standard_error)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_plausible_model_has_a_good_score_and_a_standard_error(name):
+    labels, _ = CASES[name](np.random.default_rng(5), 400)
+    settings = RANGE if name.startswith("mcrms") else {}
+    statistic = lb.metric(name, **settings).loss.for_labels(labels)
+    read = statistic.read_labels(labels)
+    costs, risk = statistic.plausible_evaluation(read)
+    assert 0 < risk < 0.5
+    assert len(costs) == 400
+    assert 0.001 < costs.std() / 20 < 0.2
+    assert np.array_equal(statistic.plausible_evaluation(read).costs, costs)  # no chance in it
+
+
+@pytest.mark.parametrize("positives", [60, 300])
+def test_the_plausible_standard_error_of_auc_is_that_of_models_of_its_kind(positives):
+    labels = (np.arange(600) < positives).astype(int)
+    statistic = lb.metric("roc_auc").loss
+    costs, risk = statistic.plausible_evaluation(labels)
+    rng, shift = np.random.default_rng(6), 1.1902  # an AUC of 0.8
+    values = [
+        statistic.estimate(labels, rng.normal(size=600) + shift * labels).value
+        for _ in range(RESAMPLES)
+    ]
+    assert 1 - risk == pytest.approx(0.8, abs=0.001)
+    assert costs.std() / np.sqrt(600) == pytest.approx(np.std(values), rel=TOLERANCE)
+    assert statistic.class_sizes(labels) == {0: 600 - positives, 1: positives}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import (
     format_confidence,
     format_count,
-    format_time,
+    format_list,
     round_up,
 )
 from ladderboard.board._resolution import board_resolution, describe_board_resolution
+from ladderboard.board._rules import past_deadline
 from ladderboard.bounds import NO_THEOREM, NOTHING_TO_PLAN_WITH, certificate, typical_changes
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 _TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
+_MIN_CLASS_SIZE = 50  # with fewer, a normal law fits an error badly
 _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
@@ -38,8 +40,8 @@ class BoardPromise:
     ``n`` counts independent rows or groups, ``effective_n`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
     so many changes are impossible. ``resolution`` is what shows and what an attacker could gain.
-    ``baseline`` is the best constant prediction or file of the board; it is known to the organiser
-    only.
+    ``baseline`` is the best constant prediction or file of the board, ``typical`` the score near
+    which gains are stated; they are known to the organiser only.
     """
 
     n: int
@@ -51,6 +53,7 @@ class BoardPromise:
     worst: Certificate
     resolution: Resolution
     baseline: BaselineScore | None
+    typical: BaselineScore | None
 
     @property
     def questions(self) -> int:
@@ -86,7 +89,7 @@ class BoardPromise:
     def sentences(self) -> list[str]:
         """What shows, what an attacker could gain, and the promise, in words."""
         return [
-            *describe_board_resolution(self.rules, self.mechanism, self.effective_n, self.baseline),
+            *describe_board_resolution(self.rules, self.mechanism, self.effective_n, self.typical),
             self._promise_sentence,
         ]
 
@@ -128,12 +131,15 @@ class BoardPromise:
     @property
     def visible_step(self) -> float:
         """The smallest gain over the baseline that shows after three records."""
-        baseline = self.baseline
+        baseline, error = self.baseline, None
+        if baseline is not None:
+            error = baseline.standard_error  # 0 for a constant that ranks nothing
+            error = error or (None if self.typical is None else self.typical.standard_error)
         return self.mechanism.smallest_visible_gain(
             n=self.effective_n,
             released=self.resolution.released if baseline is None else baseline.risk,
             others=3 * (self.resolution.accounts - 1),
-            standard_error=None if baseline is None else baseline.standard_error,
+            standard_error=error,
         )
 
     def _format_reach(self, bound: Certificate) -> str:
@@ -161,7 +167,11 @@ class BoardPromise:
         }
 
 
-def compute_promise(folder: BoardFolder, baseline: BaselineScore | None = None) -> BoardPromise:
+def compute_promise(
+    folder: BoardFolder,
+    baseline: BaselineScore | None = None,
+    typical: BaselineScore | None = None,
+) -> BoardPromise:
     """Return what a board can promise before its first question."""
     rules, effective_n = folder.rules, folder.effective_n
     mechanism = rules.mechanism_for(effective_n)
@@ -178,8 +188,9 @@ def compute_promise(folder: BoardFolder, baseline: BaselineScore | None = None) 
         changes=changes,
         likely=likely,
         worst=worst,
-        resolution=board_resolution(rules, mechanism, effective_n, baseline),
+        resolution=board_resolution(rules, mechanism, effective_n, typical),
         baseline=baseline,
+        typical=typical,
     )
 
 
@@ -333,7 +344,8 @@ def find_warnings(
             "improved."
         )
     yield from _undeclared_classes(folder)
-    yield from _deadline_warnings(folder.rules, now)
+    yield from _rare_classes(folder)
+    yield from past_deadline(folder.rules, now)
     yield from about_sample
     if not folder.private.any():
         yield (
@@ -360,9 +372,27 @@ def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
         )
 
 
-def _deadline_warnings(rules: Rules, now: float) -> Iterator[str]:
-    if rules.deadline is not None and rules.deadline <= now:
-        yield f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."
+def _rare_classes(folder: BoardFolder) -> Iterator[str]:
+    """Yield a warning if a class has too few examples for a metric that depends on it."""
+    loss, few = folder.rules.loss, []
+    for split in ("public", "private"):
+        rows = folder.public if split == "public" else folder.private
+        if not rows.any():
+            continue
+        sizes = loss.class_sizes(loss.read_labels(folder.table.labels[rows]))
+        rare = sorted(
+            (size, str(class_)) for class_, size in sizes.items() if size < _MIN_CLASS_SIZE
+        )
+        if rare:
+            size, class_ = rare[0]
+            others = f" and {format_count(len(rare) - 1, 'other')}" if rare[1:] else ""
+            few.append(f"{format_count(size, f'{split} row')} of class {class_}{others}")
+    if few:
+        yield (
+            f"Classes have few examples: {format_list(few)}. With fewer than {_MIN_CLASS_SIZE}, "
+            f"{folder.rules.display.name} depends on single examples, and the numbers above are "
+            "rough. Collect more of them."
+        )
 
 
 def _undeclared_classes(folder: BoardFolder) -> Iterator[str]:

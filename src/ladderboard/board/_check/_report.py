@@ -16,7 +16,7 @@ from ladderboard.board._check._advice import compute_promise, find_mechanism_pro
 from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._data import make_sample
 from ladderboard.board._folder import BoardFolder, is_table, read_folder
-from ladderboard.board._resolution import BaselineScore
+from ladderboard.board._resolution import BaselineScore, typical_score
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
 from ladderboard.files import find_label_column
 from ladderboard.holdout import Scorer
@@ -136,7 +136,8 @@ def check_board(
     files = {} if folder.sample is None else {"The sample submission": folder.sample}
     files |= {f"The baseline {name!r}": path for name, path in folder.baselines.items()}
     graded = {name: grader.check_file(path) for name, path in files.items()}
-    promise = compute_promise(folder, grader.best_baseline())
+    baseline = grader.best_baseline()
+    promise = compute_promise(folder, baseline, typical_score(grader.public_scorer, baseline))
     facts = [
         *_describe_board(folder, promise),
         *_describe_classes(folder),
@@ -185,6 +186,13 @@ class FolderGrader:
             folder.table, self.loss, folder.rules.files.limits, columns=folder.rules.columns
         )
         self.labels = self.loss.read_labels(folder.table.labels)
+        self.public_scorer = Scorer(
+            folder.table,
+            self.loss,
+            folder.rules.files.limits,
+            rows=folder.public,
+            columns=folder.rules.columns,
+        )
 
     def check_labels(self) -> list[Problem]:
         """Return problems if the labels, used as predictions, do not score perfectly."""
@@ -209,13 +217,7 @@ class FolderGrader:
         """Return the best of constants, the sample and the baselines on the public rows."""
         if not self.loss.uses_labels:
             return None
-        scorer = Scorer(
-            self.folder.table,
-            self.loss,
-            self.folder.rules.files.limits,
-            rows=self.folder.public,
-            columns=self.folder.rules.columns,
-        )
+        scorer = self.public_scorer
         results = [scorer.best_constant()]
         for path in (self.folder.sample, *self.folder.baselines.values()):
             try:
@@ -302,7 +304,13 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
         f"{rules.questions:,} submissions{for_baselines}; at most {rules.teams:,} teams with "
         f"{rules.share:,} reserved for each, {ladder}{mechanism}."
     )
-    return [f"{rules.slug}: {rules.title}", f"{rows}.", budget]
+    end = ["There is no end: it takes submissions until you close it."]
+    return [
+        f"{rules.slug}: {rules.title}",
+        f"{rows}.",
+        budget,
+        *(end if rules.deadline is None else []),
+    ]
 
 
 def _describe_classes(folder: BoardFolder) -> list[str]:
@@ -344,6 +352,12 @@ def _sample_warnings(grader: FolderGrader) -> Iterator[str]:
 
 
 def _independence_question(folder: BoardFolder, promise: BoardPromise) -> str:
+    if not folder.rules.loss.is_mean:
+        return (
+            f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "
+            f"are not, and {folder.rules.display.name} takes no groups: intervals are too narrow "
+            "then, and gains may be chance. Keep one row of each."
+        )
     if folder.table.group is None:
         return (
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "

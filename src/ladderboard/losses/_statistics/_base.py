@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_ONE_WRONG_OF = 5
 _COMPLEX_STEP = 1e-30  # a derivative without cancellation: no difference is formed
 
 
@@ -93,6 +94,23 @@ class Statistic(Loss):
         """Return the linearised cost of each example."""
         read = self.read_predictions(predictions, labels.shape)
         return np.asarray(self.per_example(labels, read), dtype=np.float64)
+
+    def plausible_evaluation(self, labels: NDArray[Any]) -> Evaluation:
+        """Return risk and linearised costs of ``plausible_predictions``."""
+        estimate = self.estimate(labels, self.plausible_predictions(labels))
+        return Evaluation(self._linearise(estimate), self.to_risk(estimate.value))
+
+    def plausible_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
+        """Return predictions of a plausible good model, as ``read_predictions`` would.
+
+        Four of five are right; the fifth is the label of another example. The same labels give the
+        same predictions.
+        """
+        predictions = labels.copy()
+        mixed = np.random.default_rng(0).permutation(len(labels))
+        wrong = mixed[::_ONE_WRONG_OF]
+        predictions[wrong] = labels[mixed[1::_ONE_WRONG_OF]][np.arange(len(wrong)) - 1]
+        return predictions
 
     def promise(self, labels: NDArray[Any]) -> Promise | None:
         """Return what a certificate may use of the statistic; None if nothing is proved."""

@@ -260,6 +260,13 @@ class ClassStatistic(Statistic):
         frequent = values[np.argsort(-counts, kind="stable")[:10]]
         return [np.full(len(labels), value, dtype=labels.dtype) for value in frequent]
 
+    def class_sizes(self, labels: NDArray[Any]) -> dict[Any, int]:
+        """The examples of each class that occurs, if labels are classes."""
+        if labels.ndim != 1 or labels.dtype.kind == "O":
+            return {}
+        values, counts = np.unique(labels, return_counts=True)
+        return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
     def class_counts(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return how often each class occurs among the labels, in the order of the classes."""
         if self.classes is None:

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 AVERAGES = ("macro", "weighted", "micro")
 FORMS = ("ovr", "ovo")
+_SHIFT = math.sqrt(2) * NormalDist().inv_cdf(0.8)  # between normal scores of two classes: AUC 0.8
 
 
 class _Tied:
@@ -198,11 +200,42 @@ class ScoreStatistic(Statistic):
             return read.astype(np.float64)
         return np.eye(len(self.classes))[read]
 
+    def plausible_predictions(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Normal scores of which those of positives are higher, for an AUC of 0.8."""
+        classes = len(self.classes or (0, 1))
+        if labels.ndim == 1 and classes == 2:
+            return _plausible_scores(labels == 1)
+        positive = labels == 1 if labels.ndim == 2 else np.eye(classes, dtype=bool)[labels]
+        return np.column_stack([_plausible_scores(column) for column in positive.T])
+
+    def class_sizes(self, labels: NDArray[Any]) -> dict[Any, int]:
+        """The examples of each class; of several labels those for which each is true."""
+        if labels.ndim == 2:
+            return {f"label {at + 1}": int(size) for at, size in enumerate(labels.sum(axis=0))}
+        classes = self.classes or (0, 1)
+        sizes = np.bincount(labels, minlength=len(classes)).tolist()
+        return dict(zip(classes, sizes, strict=True))
+
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The same score for all."""
         several = len(self.classes or ()) > 2
         shape = (len(labels), len(self.classes or ())) if several else labels.shape
         return [np.zeros(shape)]
+
+
+def _plausible_scores(positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the quantiles of a normal distribution for each class, mixed by a fixed seed.
+
+    >>> positive = np.arange(1000) < 120
+    >>> round(roc_auc(positive, _plausible_scores(positive)).value, 2)
+    0.8
+    """
+    normal, scores = NormalDist(), np.empty(len(positive))
+    for mask, shift in ((positive, _SHIFT), (~positive, 0.0)):
+        n = int(np.count_nonzero(mask))
+        quantiles = [normal.inv_cdf((at + 0.5) / n) + shift for at in range(n)]
+        scores[mask] = np.random.default_rng(n).permutation(quantiles)
+    return scores
 
 
 @dataclass(frozen=True)
