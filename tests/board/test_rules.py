@@ -322,7 +322,7 @@ def test_a_budget_without_a_share_per_team_is_refused():
     error = refusal("slug: a\nloss: accuracy\nquestions: 30\n")
     assert error.problems[0].code == "no_share"
     assert "30 submissions leave none for each of 50 teams (the default)" in str(error)
-    assert "raise questions to at least 50, or teams to at most 30." in str(error)
+    assert "raise questions to at least 50, or lower teams to at most 30." in str(error)
     error = refusal(
         "slug: a\nloss: accuracy\nquestions: 1\nteams: 1\nbaselines: [{name: a, file: a.csv}]\n"
     )

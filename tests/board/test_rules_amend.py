@@ -156,3 +156,30 @@ def test_a_board_for_known_teams_cannot_open_to_everybody():
 def test_a_board_that_counts_on_all_accounts_can_open(text):
     assert read_rules(text).amended({"registration": "open"}).registration == "open"
     assert read_rules(text).amended({"registration": "organiser"}).registration == "organiser"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"end": "2027-01-05"}, "End needs an offset"),
+        ({"start": "soon"}, "Start must be a time"),
+        ({"metric": "brier"}, "Metric cannot change"),
+        ({"loss": "brier"}, "Metric cannot change"),
+        ({"submissions": 2}, "raise submissions to at least 4, or lower teams to at most 2."),
+        ({"questions": 2}, "raise submissions to at least 4, or lower teams to at most 2."),
+        ({"dedline": "2027-01-05 AoE"}, "There is no key 'dedline'; did you mean end?"),
+        ({"deadline": "2027-01-05 AoE"}, "did you mean end?"),
+        ({"teamz": 5}, "did you mean teams?"),
+    ],
+)
+def test_a_refusal_names_what_was_typed(changes, message):
+    rules = read_rules("slug: a\nmetric: accuracy\nsubmissions: 100\nteams: 4\n")
+    with pytest.raises(InvalidRules) as refused:
+        rules.amended(changes, used=0)
+    assert message in str(refused.value)
+    assert "hases[" not in str(refused.value)
+
+
+def test_an_unknown_metric_is_called_a_metric():
+    with pytest.raises(InvalidRules, match="There is no metric named 'roc_aucc'"):
+        read_rules("slug: a\nmetric: roc_aucc\nsubmissions: 100\n")

@@ -563,7 +563,7 @@ def metric(
     close = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
     listed = ", ".join(sorted(METRICS))
     hint = f"did you mean {close[0]!r}?" if close else f"choose from {listed}."
-    raise InvalidSetting(f"There is no loss named {_settings.safe_repr(name)}; {hint}")
+    raise InvalidSetting(f"There is no metric named {_settings.safe_repr(name)}; {hint}")
 
 
 def _custom_metric(name: str, params: dict[str, Any]) -> Metric:

@@ -58,6 +58,13 @@ _PROVIDER = re.compile("[a-z][a-z0-9_-]{0,31}")
 _TIME_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _MAX_NAME_LENGTH = 40
 _MAX_NAMES = 20
+# Words that people write for keys.
+_OTHER_WORDS = {
+    "deadline": "end", "closes": "end", "closing": "end", "until": "end", "opens": "start",
+    "opening": "start", "begin": "start", "name": "title", "limit": "window", "daily": "window",
+    "per_day": "window", "budget": "submissions", "max_teams": "teams", "prize": "prizes",
+    "evaluation": "metric",
+}  # fmt: skip
 _NOBODY: tuple[str, ...] = ()
 MAX_TERMS = 50_000
 """The largest number of characters of a board's terms."""
@@ -80,15 +87,21 @@ def _capitalize(message: str) -> str:
 
 
 class RuleProblems:
-    """Collects the problems of a board's rules, each with its line."""
+    """Collects the problems of a board's rules, each with its line.
+
+    ``names`` has the names under which people gave keys, such as end for that of the last phase.
+    """
 
     def __init__(self, where: str = "", lines: Lines | None = None) -> None:
         self.where = where
         self.lines: Lines = lines or {}
         self.found: list[tuple[int, Problem]] = []
+        self.names: dict[str, str] = {}
 
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
         """Add a problem."""
+        for path, name in self.names.items():
+            message = message.replace(path, name)
         position = ", ".join(part for part in (self.where, f"line {line}" if line else "") if part)
         text = f"{position}: {message}" if position else _capitalize(message)
         ids = (str(line),) if line else ()
@@ -154,8 +167,13 @@ class MappingReader:
         for key in self.mapping:
             if key in known:
                 continue
-            close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
-            hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}."
+            others = {name: other for name, other in _OTHER_WORDS.items() if other in known}
+            close = difflib.get_close_matches(str(key).lower(), (*known, *others), n=1, cutoff=0.6)
+            hint = (
+                f"did you mean {others.get(close[0], close[0])}?"
+                if close
+                else f"choose from {', '.join(known)}."
+            )
             owner = f"{self.name()} has no" if self.path else "there is no"
             self.add_problem(key, f"{owner} key {_settings.safe_repr(key)}; {hint}", "unknown_key")
 
@@ -460,7 +478,7 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
     if not related & keys.wrong:
         if not share:
             available = questions - baselines
-            fewer = f", or teams to at most {available}" if available > 0 else ""
+            fewer = f", or lower teams to at most {available}" if available > 0 else ""
             minus = f" less {baselines} for baselines" if baselines else ""
             default_note = "" if keys.has("teams") else " (the default)"
             keys.add_problem(
