@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _SMALL_BETA = 1e-4
 _HUNDRED = 100
@@ -207,3 +207,22 @@ def printable(text: object, *, keep: str = "") -> str:
         char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
         for char in str(text)
     )
+
+
+def format_status(board: Mapping[str, Any], now: float) -> str:
+    """Return the status of a board's summary in words; an open board may be outside its phases.
+
+    >>> board = {"status": "open", "phase": None, "phases": [
+    ...     {"name": "main", "start": "1970-01-02T00:00:00Z", "end": "1970-01-03T00:00:00Z"}]}
+    >>> format_status(board, 0), format_status(board, 10**6)
+    ('not open yet', 'deadline passed')
+    """
+    if board["status"] != "open" or board["phase"] is not None:
+        return str(board["status"])
+    starts = [phase["start"] for phase in board["phases"] if phase["start"] is not None]
+    coming = next(
+        (start for start in starts if datetime.fromisoformat(start).timestamp() > now), None
+    )
+    if coming is None:
+        return "deadline passed"
+    return "not open yet" if coming == board["phases"][0]["start"] else "between phases"

@@ -170,7 +170,7 @@ def test_amending_a_nested_key_keeps_the_others(run_cli, folder):
         (["--set", "questions"], "--set needs KEY=VALUE"),
         (["--set", "questions=50", "--set", "questions=60"], "questions is given twice"),
         (["--set", "questions=[1"], "is not YAML"),
-        (["--set", "loss=brier"], "Loss cannot change"),
+        (["--set", "loss=brier"], "Metric cannot change"),
         (["--set", "end=2030-01-01"], "AoE"),
         (["--rules", "none.yaml"], "none.yaml cannot be read"),
         (["--rules", "none.yaml", "--labels", "x"], "Give one of"),
@@ -183,6 +183,45 @@ def test_amendments_that_are_refused(run_cli, folder, arguments, message):
     assert result.code == 2
     assert message in result.err
     assert run_cli("board", "show", "first", "--json").json["board"]["head"] == head_before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["teams=6"], "fall from 9 to 6. Raise submissions to 55 to keep 9."),
+        (["end=2020-01-31T00:00:00Z"], "The deadline 2020-01-31T00:00:00Z is past"),
+    ],
+)
+def test_amendments_that_teams_lose_by_need_a_yes(run_cli, folder, changes, message):
+    run_cli("board", "create", folder)
+    head_before = run_cli("board", "show", "first", "--json").json["board"]["head"]
+    arguments = [argument for change in changes for argument in ("--set", change)]
+    refused = run_cli("board", "amend", "first", *arguments)
+    assert refused.code == 2
+    assert message in " ".join(refused.err.split())
+    assert "Give --yes" in refused.err
+    assert run_cli("board", "show", "first", "--json").json["board"]["head"] == head_before
+    assert "is amended" in run_cli("board", "amend", "first", *arguments, "--yes").out
+
+
+def test_a_board_past_its_deadline_has_the_status_of_its_page(run_cli, folder):
+    run_cli("board", "create", folder)
+    past = ["--set", "end=2020-01-31T00:00:00Z", "--yes"]
+    assert run_cli("board", "amend", "first", *past).code == 0
+    shown = run_cli("board", "show", "first").out
+    assert "It is past its deadline; it ended at 2020-01-31T00:00:00Z." in " ".join(shown.split())
+    assert "deadline passed" in run_cli("board", "list").out
+    assert run_cli("board", "list", "--json").json["boards"][0]["status"] == "open"
+
+
+def test_an_early_close_says_how_far_the_deadline_was(run_cli, folder):
+    run_cli("board", "create", folder)
+    assert "deadline" not in run_cli("board", "close", "first", "--yes").out
+    text = (folder / "board.yaml").read_text().replace("slug: first", "slug: second")
+    (folder / "board.yaml").write_text(text + "end: 2099-12-31T00:00:00Z\n")
+    run_cli("board", "create", folder)
+    output = run_cli("board", "close", "second", "--yes").out
+    assert re.search(r"Its deadline was [0-9,]+ days away: 2099-12-31T00:00:00Z\.", output)
 
 
 def test_the_files_for_participants_are_replaced(run_cli, folder):
@@ -210,7 +249,7 @@ def test_a_folder_s_rules_amend_the_board(run_cli, folder):
     assert changes["display"][1]["name"] == "mistakes"
     assert changes["per_team"] == [9, 14]
     rules.write_text(text.replace("zero_one", "brier"))
-    assert "Loss cannot change" in run_cli("board", "amend", "first", "--rules", rules).err
+    assert "Metric cannot change" in run_cli("board", "amend", "first", "--rules", rules).err
 
 
 def test_corrected_labels_are_counted_and_submissions_rescored(run_cli, folder, tmp_path):

@@ -118,7 +118,7 @@ def test_amending_by_form(live_server, organiser_page):
         description="*new*",
     )
     assert live_server.call("GET", "/boards/first").json()["description"] == "*new*"
-    end = {"phase_0_name": "main", "phase_0_end": "2027-01-15T08:00:00Z"}
+    end = {"phase_0_name": "main", "phase_0_end": "2027-01-15T08:00:00Z", "confirmed": "yes"}
     organiser_page.send_accepted(
         "amend", "amended", group="times", seen=organiser_page.seen_version("times"), **end
     )
@@ -203,3 +203,24 @@ def test_a_long_description_is_left_out_of_the_form(live_server, organiser_page)
         "amend", "amended", group="texts", seen=organiser_page.seen_version("texts"), title="Mine"
     )
     assert live_server.boards.open(live_server.slug).rules.description == text
+
+
+@pytest.mark.parametrize(
+    ("group", "typed", "message"),
+    [
+        ("limits", {"teams": "5"}, "fall from 25 to 20. Raise submissions to 125 to keep 25."),
+        ("times", {"phase_0_end": "2020-01-31T00:00:00Z"}, "The deadline 2020-01-31T00:00:00Z is"),
+    ],
+)
+def test_a_change_that_teams_lose_by_is_confirmed(
+    empty_server, open_organiser_page, group, typed, message
+):
+    live_server = empty_server
+    live_server.create_board(registration="invited", mechanism=None)
+    page = open_organiser_page(live_server.organiser)
+    form = {"group": group, "seen": page.seen_version(group), **typed}
+    assert 'name="confirmed"' not in page.get(f"/settings/{group}").text
+    refused = page.send_refused("amend", 409, message, **form)
+    assert 'name="confirmed"' in refused
+    assert live_server.call("GET", "/boards/first").json()["teams"] == 4
+    page.send_accepted("amend", "amended", confirmed="yes", **form)

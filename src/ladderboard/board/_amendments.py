@@ -26,7 +26,7 @@ from ladderboard.board._repository import (
     update_submission,
     update_team,
 )
-from ladderboard.board._rules import SECRET_VISIBILITIES, RuleProblems
+from ladderboard.board._rules import SECRET_VISIBILITIES, RuleProblems, warn_of_amendment
 from ladderboard.board._submissions import open_stored_predictions
 from ladderboard.board._webhooks import queue_event
 from ladderboard.errors import InvalidLabels, InvalidSetting, NotOpen
@@ -164,6 +164,16 @@ class Amendments:
             return after
 
         return self._board.queue.run(apply_amendment)
+
+    def warnings(self, changes: Mapping[str, Any]) -> list[str]:
+        """Return what these changes would take from teams, for the organiser to confirm first."""
+        with self._board.reading() as view:
+            row, state = read_board(view), view.chain_state()
+        before = self._board.rules_of(row)
+        if row.status in ENDED_STATUSES:
+            return []
+        after = before.amended(changes, used=state.asked + state.charged)
+        return warn_of_amendment(before, after, self._board.book.environment.clock())
 
     def _refuse_if_sharing(self, rules: Rules) -> None:
         """Refuse to hide what others do if it shows in each team's own numbers."""

@@ -73,6 +73,17 @@ def confirm(action: str, warning: str, name: str, verb: str) -> None:
         raise InvalidSetting(f"{reason}; nothing was changed.")
 
 
+def confirm_change(warning: str) -> None:
+    """Show a warning at a terminal, and ask whether to go ahead; raise without a yes."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise InvalidSetting(
+            f"{warning} Give --yes to change it all the same. Nothing was changed."
+        )
+    typer.echo("\n".join(wrap_lines(warning)), err=True)
+    if not typer.confirm("Change it all the same?", err=True):
+        raise InvalidSetting("Nothing was changed.")
+
+
 def describe_bundle(path: Path, head: "ChainHead", **parts: bool) -> dict[str, Any]:
     """Return the JSON description of a bundle."""
     return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **parts}

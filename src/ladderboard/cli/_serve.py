@@ -4,12 +4,14 @@ import inspect
 import os
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from ladderboard import server
+from ladderboard._formatting import format_status
 from ladderboard.cli._database import (
     DATABASE_VARIABLE,
     Config,
@@ -276,7 +278,7 @@ def format_farewell(database: str) -> str:
 
 
 def _board_line(url: str, summary: dict[str, Any]) -> str:
-    left, status = summary["questions"] - summary["used"], summary["status"]
+    left, status = summary["questions"] - summary["used"], format_status(summary, time.time())
     if status not in {"closed", "moved"}:
         status = f"{status}, {left:,} of {summary['questions']:,} submissions left"
     return f"  {summary['title']}: {url}/boards/{summary['slug']} ({status})"

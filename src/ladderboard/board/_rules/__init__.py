@@ -4,9 +4,11 @@ from ladderboard.board._rules._model import (
     SECRET_VISIBILITIES,
     Rules,
     format_further,
+    past_deadline,
     read_rules,
     serialize_releases,
     serialize_values,
+    warn_of_amendment,
 )
 from ladderboard.board._rules._parse import MAX_TERMS, RuleProblems
 from ladderboard.board._rules._parts import (
@@ -42,6 +44,7 @@ __all__ = [
     "SignInRules",
     "TermsRules",
     "format_further",
+    "past_deadline",
     "read_long_text",
     "read_rules",
     "read_yaml",
@@ -51,4 +54,5 @@ __all__ = [
     "serialize_releases",
     "serialize_values",
     "to_metric",
+    "warn_of_amendment",
 ]

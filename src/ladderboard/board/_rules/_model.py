@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
+from ladderboard._formatting import format_time
 from ladderboard.board._rules._parse import (
     CALIBRATED,
     MEAN_RANK,
@@ -52,7 +53,7 @@ _FIXED_KEYS = {
     "final_metric": "participants were promised a final ranking by it",
 }
 # Other names of keys, as ``board.yaml`` may have them.
-_CANONICAL_KEYS = {"submissions": "questions", "metric": "loss"}
+_CANONICAL_KEYS = {"questions": "submissions", "metric": "loss"}
 _FIXED_DISPLAY_KEYS = ("direction", "as")
 # Their defaults may differ from what participants were promised.
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
@@ -244,7 +245,7 @@ class Rules:
         >>> rules.amended({"loss": "brier"})
         Traceback (most recent call last):
         ...
-        ladderboard.errors.InvalidRules: Loss cannot change: releases under two losses cannot be
+        ladderboard.errors.InvalidRules: Metric cannot change: releases under two losses cannot be
         compared, and the commitment names this one.
         """
         problems = RuleProblems()
@@ -353,7 +354,7 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     ...
     ladderboard.errors.InvalidRules: 3 problems were found:
     - board.yaml: submissions is missing; try submissions: 1000.
-    - board.yaml, line 2: loss: There is no loss named 'acuracy'; did you mean 'accuracy'?
+    - board.yaml, line 2: loss: There is no metric named 'acuracy'; did you mean 'accuracy'?
     - board.yaml, line 3: there is no key 'question'; did you mean questions?
     """
     problems = RuleProblems(where)
@@ -374,10 +375,12 @@ def merge_changes(
 ) -> dict[str, Any]:
     """Return the description with the changes; note those that are not allowed."""
     after = before.describe()
+    after["submissions"] = after.pop("questions")  # the name in messages
     changes = {_CANONICAL_KEYS.get(key, key): value for key, value in changes.items()}
     for key, value in changes.items():
         if key in _FIXED_KEYS:
-            problems.add("fixed", f"{key} cannot change: {_FIXED_KEYS[key]}.", key=key)
+            name = "metric" if key == "loss" else key
+            problems.add("fixed", f"{name} cannot change: {_FIXED_KEYS[key]}.", key=key)
         elif value is None and key in _REQUIRED_WHEN_AMENDED:
             problems.add("bad_value", f"{key} cannot be left out; give its value.", key=key)
         else:
@@ -394,6 +397,7 @@ def merge_changes(
         for key, index in (("start", 0), ("end", -1)):
             if key in changes:
                 after["phases"][index] = {**after["phases"][index], key: after.pop(key)}
+                problems.names[f"phases[{index % len(after['phases'])}].{key}"] = key
     return after
 
 
@@ -402,7 +406,8 @@ def _merge_value(key: str, before: Any, value: Any) -> Any:
     if key not in _MAPPING_KEYS or not isinstance(value, dict):
         return value
     merged = dict(before or {})
-    value = {_CANONICAL_KEYS.get(name, name): part for name, part in value.items()}
+    if key == "window":  # its description has this name
+        value = {"questions" if name == "submissions" else name: value[name] for name in value}
     if key == "window" and any(name != "questions" for name in value):
         merged.pop("seconds", None)  # the new one may be in another unit
     return {**merged, **value}
@@ -441,6 +446,31 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
             f"attacker with as many accounts; got {after.teams}.",
             key="teams",
         )
+
+
+def past_deadline(rules: Rules, now: float) -> list[str]:
+    """Return a sentence about a deadline that is past, if it is."""
+    if rules.deadline is None or rules.deadline > now:
+        return []
+    return [f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."]
+
+
+def warn_of_amendment(before: Rules, after: Rules, now: float) -> list[str]:
+    r"""Return what an amendment would take from teams, for the organiser to confirm.
+
+    >>> before = read_rules("slug: a\nmetric: accuracy\nsubmissions: 1000\nteams: 20\n")
+    >>> print(*warn_of_amendment(before, before.amended({"teams": 25}), 0))
+    Each team's reserved submissions fall from 50 to 40. Raise submissions to 1,250 to keep 50.
+    """
+    warnings = [] if after.deadline == before.deadline else past_deadline(after, now)
+    equal_part = (after.questions - after.scored_baseline_count) // after.teams
+    if after.share < before.share and after.per_team >= equal_part:  # not by a lower per_team
+        needed = after.teams * before.share + after.scored_baseline_count
+        warnings.append(
+            f"Each team's reserved submissions fall from {before.share:,} to {after.share:,}. "
+            f"Raise submissions to {needed:,} to keep {before.share:,}."
+        )
+    return warnings
 
 
 def _check_registration(before: Rules, after: Rules, problems: RuleProblems) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from ladderboard import server
 from ladderboard._formatting import format_count
+from ladderboard.cli._bundle import confirm_change
 from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
@@ -56,6 +57,10 @@ def amend(
             help="With --labels: score each team's best again, as submissions, or none.",
         ),
     ] = "best",
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Change it also if teams lose by it, as by an early deadline."),
+    ] = False,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -73,7 +78,7 @@ def amend(
         if labels is not None:
             outcome = _correct_labels(opened, labels, replay)
         else:
-            outcome = _amend_rules(opened, settings or [], rules)
+            outcome = _amend_rules(opened, settings or [], rules, yes=yes)
         outcome["head"] = opened.book.head().hash.hex()
     if as_json:
         echo_json({"board": board, **outcome})
@@ -106,9 +111,14 @@ def data(
         echo(f"{board} offers {format_count(len(paths), 'file')}{names}.")
 
 
-def _amend_rules(board: "Board", settings: list[str], file: Path | None) -> dict[str, Any]:
+def _amend_rules(
+    board: "Board", settings: list[str], file: Path | None, *, yes: bool
+) -> dict[str, Any]:
     before = board.rules
     changes = _changes_from_options(settings) if file is None else _changes_from_file(board, file)
+    warnings = [] if yes or not changes else board.amendments.warnings(changes)
+    if warnings:
+        confirm_change(" ".join(warnings))
     after = board.amendments.amend(organiser(), changes) if changes else before
     old, new = before.describe(), after.describe()
     pairs = {key: [old.get(key), new.get(key)] for key in {**old, **new}}

@@ -1,12 +1,14 @@
 """``ladderboard board close``: closing, the final ranking, the bundle and the site."""
 
+import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ladderboard import server
-from ladderboard._formatting import format_rank_range, round_outwards
+from ladderboard._formatting import format_count, format_rank_range, format_time, round_outwards
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
     confirm_closing,
@@ -150,6 +152,10 @@ def _close_board(
 
 def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) -> None:
     echo(f"{board.slug} {'was closed before' if before else 'is closed for good'}.")
+    deadline, now = board.rules.deadline, time.time()
+    if not before and deadline is not None and deadline > now:
+        left = format_count(math.ceil((deadline - now) / 86_400), "day")
+        echo(f"Its deadline was {left} away: {format_time(deadline)}.")
     if final is None:
         echo("There is no private split, so the standings are the final ranking.")
     else:

@@ -1,11 +1,13 @@
 """``ladderboard board list`` and ``show``."""
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import (
     format_confidence,
     format_decimals,
     format_promise,
+    format_status,
     shared_decimals,
 )
 from ladderboard.cli._board._close import echo_finals
@@ -52,7 +54,7 @@ def list_(
             (
                 row["slug"],
                 row["title"],
-                row["status"],
+                format_status(row, time.time()),
                 f"{row['registered']:,} of {row['teams']:,}",
                 f"{row['used']:,} of {row['questions']:,}",
                 format_minute(row["deadline"]),
@@ -85,7 +87,7 @@ def show(
         return
 
     paragraphs = [
-        *_describe_board(summary),
+        *_describe_board(summary, format_status(summary, time.time())),
         _describe_bound(
             bound,
             display,
@@ -126,13 +128,16 @@ def _describe_bound(
     )
 
 
-def _describe_board(summary: dict[str, Any]) -> list[str]:
-    end = "" if summary["deadline"] is None else f"; it ends at {summary['deadline']}"
+def _describe_board(summary: dict[str, Any], status: str) -> list[str]:
+    passed = status == "deadline passed"
+    status = "past its deadline" if passed else status
+    verb = "ended" if passed else "ends"
+    end = "" if summary["deadline"] is None else f"; it {verb} at {summary['deadline']}"
     ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
     return [
         f"{summary['slug']}: {summary['title']}",
         (
-            f"It is {summary['status']}{end}. Standings are {summary['visibility']}, "
+            f"It is {status}{end}. Standings are {summary['visibility']}, "
             f"registration is {summary['registration']}, {ladder}."
         ),
         (

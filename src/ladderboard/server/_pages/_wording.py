@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_list, format_promise, format_size
+from ladderboard._formatting import format_list, format_promise, format_size, format_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -228,13 +228,11 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     if board["phase"] is not None:
         name = "" if len(board["phases"]) == 1 else f" in its phase {board['phase']}"
         return BoardState("open", "badge-good", f"The board is open{name}.")
+    label = format_status(board, now)
     starts = [phase["start"] for phase in board["phases"] if phase["start"] is not None]
     coming = next((start for start in starts if parse_time(start) > now), None)
     if coming is None:
-        return BoardState(
-            "deadline passed", "badge-wait", "The deadline has passed; the organiser closes it."
-        )
-    label = "not open yet" if coming == board["phases"][0]["start"] else "between phases"
+        return BoardState(label, "badge-wait", "The deadline has passed; the organiser closes it.")
     sentence = f"Submissions open {relative_time(coming, now)}."
     return BoardState(label, "badge-wait", sentence, coming)
 

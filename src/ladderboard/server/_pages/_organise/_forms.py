@@ -328,6 +328,9 @@ def _amend(board: Board, caller: Caller, form: Form) -> ActionDone:
     changes = read_changes(form, board.rules.describe())
     if not changes:
         return ActionDone("unchanged")
+    warnings = [] if form.get("confirmed") else board.amendments.warnings(changes)
+    if warnings:
+        raise RequestRefused(409, "confirm", " ".join(warnings))
     board.amendments.amend(caller, changes)
     return ActionDone("amended")
 

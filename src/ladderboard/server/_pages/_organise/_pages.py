@@ -405,6 +405,7 @@ def _render(request: Request, name: str, status: int, variables: dict[str, Any])
         "problem": None,
         "typed": {},
         "failed_form": "",
+        "confirm": False,
         **variables,
     }
     return page_response(request, name, status, **defaults)
@@ -515,5 +516,9 @@ def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict
         raise error
     problem = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(response.body).decode()))
     typed = {name: value for name, value in form.items() if name not in _SECRET_FIELDS}
-    failed_form = form.get("group") or form.get("do", "")
-    return response.status_code, {"problem": problem, "typed": typed, "failed_form": failed_form}
+    return response.status_code, {
+        "problem": problem,
+        "typed": typed,
+        "failed_form": form.get("group") or form.get("do", ""),
+        "confirm": isinstance(error, RequestRefused) and error.code == "confirm",
+    }
