@@ -434,3 +434,16 @@ def test_the_leaderboard_shows_the_mean_rank_that_orders_it(
     assert [line.split()[-1] for line in teams[:2]] == ["1", "2"]
     rows = list(csv.DictReader(run_cli("leaderboard", "ranked", "--csv").out.splitlines()))
     assert [row["mean_rank"] for row in rows] == ["1.0", "2.0"]
+
+
+def test_an_invitation_is_not_a_token(run_cli, live_server, monkeypatch, predictions):
+    caller = Caller(Role.ORGANISER)
+    invitation = live_server.boards.open(live_server.slug).teams.invite(caller)
+    monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
+    monkeypatch.setenv("LADDERBOARD_TOKEN", invitation)
+    refused = run_cli("submit", live_server.slug, "-f", predictions(60))
+    assert refused.code != 0
+    words = " ".join(refused.err.split())
+    assert "This is an invitation, not a token." in words
+    assert f"{live_server.url}/boards/{live_server.slug}/join" in words
+    assert invitation not in words

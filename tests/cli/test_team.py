@@ -57,6 +57,24 @@ def test_an_invitation_lets_one_team_in(run_cli, board):
     assert "at most 366 days" in run_cli("team", "invite", "first", "--days", "1000").err
 
 
+def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
+    made = run_cli("team", "invite", "first", "--count", "20")
+    tokens = made.out.splitlines()
+    assert len(set(tokens)) == 20
+    assert all(token.startswith("lb_invitation_") for token in tokens)
+    assert "20 invitations to first for one team each, valid for 7 days" in made.err
+    arguments = ["--count", "2", "--url", "https://boards.example.org/"]
+    links = run_cli("team", "invite", "first", *arguments).out.splitlines()
+    assert all(
+        link.startswith("https://boards.example.org/boards/first/join#lb_invitation_")
+        for link in links
+    )
+    answer = run_cli("team", "invite", "first", *arguments, "--json").json
+    assert answer["urls"][0].endswith(f"#{answer['invitation']}")
+    assert run_cli("board", "amend", "first", "--set", "end=2099-01-31 AoE").code == 0
+    assert run_cli("team", "invite", "first", "--json").json["days"] == 366  # the longest
+
+
 def test_a_team_is_disqualified_and_reinstated(run_cli, board):
     run_cli("team", "add", "first", "Ada")
     assert "no longer shown" in run_cli("team", "disqualify", "first", "Ada").out

@@ -35,7 +35,7 @@ def ledger_text(live_server):
 
 
 def shown_token(page):
-    return re.search(r'<pre class="token"[^>]*>(lb_[^<]+)</pre>', page).group(1)
+    return re.search(r'<pre class="token"[^>]*>(?:http\S+#)?(lb_[^<]+)</pre>', page).group(1)
 
 
 def board_status(live_server):
@@ -458,3 +458,18 @@ def test_many_webhooks_are_paged_failures_first(live_server, organiser_page):
         assert f"Page {number} of 11" in page
         urls += re.findall(r"<code>https://example.invalid/(\d+)<", page)
     assert urls == ["101", *map(str, range(101))]
+
+
+def test_several_invitations_are_links_valid_until_the_deadline(empty_server, open_organiser_page):
+    live_server = empty_server
+    live_server.create_board(registration="invited", end="2027-02-14T08:00:00Z")
+    page = open_organiser_page(live_server.organiser)
+    days = int(re.search(r'name="days"[^>]* value="(\d+)"', page.get("/invitations").text)[1])
+    assert days == live_server.boards.open(live_server.slug).teams.invitation_days() > 7
+    shown = page.send("invite", days=str(days), count="3").text
+    links = re.search(r'<pre class="token"[^>]*>([^<]+)</pre>', shown)[1].split("\n")
+    place = f"{live_server.url}/boards/{live_server.slug}/join#lb_invitation_"
+    assert len(set(links)) == 3
+    assert all(link.startswith(place) for link in links)
+    assert page.get("/invitations").text.count("new team") == 3
+    page.send_refused("invite", 422, "At most 100 invitations", days="7", count="101")

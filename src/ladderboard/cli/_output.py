@@ -54,13 +54,17 @@ def echo_err(*lines: str) -> None:
         sys.stderr.write(f"{printable(line)}\n")
 
 
-def echo_secret(label: str, secret: str) -> None:
-    """Print a secret alone on stdout, and what it is on stderr."""
+def echo_secret(label: str, *secrets: str) -> None:
+    """Print secrets alone on stdout, one on each line, and what they are on stderr."""
     if sys.stdout.isatty():
-        echo_err(f"{label}, which is not shown again:")
+        echo_err(f"{label}, which {_are(secrets)} not shown again:")
     else:
-        echo_err(f"{label} went to standard output and is not shown again.")
-    echo(secret)
+        echo_err(f"{label} went to standard output and {_are(secrets)} not shown again.")
+    echo(*secrets)
+
+
+def _are(things: tuple[str, ...]) -> str:
+    return "is" if len(things) == 1 else "are"
 
 
 def echo_json(content: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from ladderboard.cli._output import (
     format_minute,
     wrap_lines,
 )
+from ladderboard.client import parse_address
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -152,21 +153,44 @@ def _echo_new_token(
 def invite(
     board: Slug,
     *,
-    days: Annotated[float, typer.Option(help="For how many days it is valid.")] = 7,
+    count: Annotated[
+        int, typer.Option(help="How many invitations, one for each team.", min=1, max=1000)
+    ] = 1,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            help="For how many days they are valid; default: until the deadline, or 7 days."
+        ),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="LADDERBOARD_URL",
+            help="The server's URL: print links to its page Join, with the invitations in them.",
+        ),
+    ] = None,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print an invitation with which one team can register itself.
+    """Print invitations, with each of which one team can register itself.
 
-    The invitation is alone on stdout, for a shell to capture.
+    They are alone on stdout, one on each line, for a shell to capture. With a URL they are links
+    that fill in the form.
     """
+    place = None if url is None else f"{parse_address(url).url}/boards/{board}/join"
     with open_database(database, key_file) as boards:
-        token = open_board(boards, board).teams.invite(organiser(), days=days)
+        opened = open_board(boards, board)
+        days = opened.teams.invitation_days() if days is None else days
+        tokens = [opened.teams.invite(organiser(), days=days) for _ in range(count)]
+    links = [token if place is None else f"{place}#{token}" for token in tokens]
     if as_json:
-        echo_json({"board": board, "invitation": token, "days": days})
+        listed = {"invitations": tokens, "urls": [] if place is None else links}
+        echo_json({"board": board, "invitation": tokens[0], "days": days, **listed})
         return
-    echo_secret(f"An invitation to {board} for one team, valid for {days:g} days", token)
+    what = "An invitation" if count == 1 else f"{count:,} invitations"
+    each = "" if count == 1 else " each"
+    echo_secret(f"{what} to {board} for one team{each}, valid for {days:g} days", *links)
 
 
 def list_(

@@ -61,6 +61,7 @@ _TRANSIENT_STATUSES = {408, 502, 503, 504}
 _TRANSIENT_CODES = {(429, "rate"), (507, "disk_full")}
 T = TypeVar("T")
 _API = "/api/v1"
+_INVALID = "The token is not valid"
 _IDEMPOTENCY_KEY = re.compile("[!-~]([ -~]{0,253}[!-~])?")
 _MAX_RESPONSE_BYTES = 2**25
 _MAX_TIMEOUTS = 10  # a body must be complete within this many timeouts after its headers
@@ -306,9 +307,14 @@ class BaseClient:
         if error is None:
             return self._unexpected_response_error(response)
         if response.status == 401 and request.board is not None:
-            has_token = self._access.token_for(request.board) is not None
-            reason = "The token is not valid on this board." if has_token else "This needs a token."
+            token = self._access.token_for(request.board)
+            reason = "This needs a token." if token is None else f"{_INVALID} on this board."
             address = f"{self.url}/boards/{request.board}"
+            if token is not None and token.startswith("lb_invitation_"):
+                return NotAllowed(
+                    "This is an invitation, not a token. Join with it once, and keep the token "
+                    f"that you get: {address}/join"
+                )
             return NotAllowed(
                 f"{reason} Set LADDERBOARD_TOKEN, or run: ladderboard login {address}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._access import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities under which other teams' names are not shown."""
 
+_USUAL_DAYS, _MAX_DAYS = 7, 366  # of an invitation
 _INVALID_INVITATION = "This invitation is unknown, was used before, or has expired."
 
 
@@ -109,7 +111,13 @@ class Teams:
 
         return self._board.queue.run(insert_team)
 
-    def invite(self, caller: Caller, *, days: float = 7) -> str:
+    def invitation_days(self) -> int:
+        """Return for how many days an invitation is valid by default: until the deadline, or 7."""
+        deadline = self._board.rules.deadline
+        left = 0 if deadline is None else deadline - self._board.book.environment.clock()
+        return min(math.ceil(left / 86400), _MAX_DAYS) if left > 0 else _USUAL_DAYS
+
+    def invite(self, caller: Caller, *, days: float = _USUAL_DAYS) -> str:
         """Return an invitation for one team, valid for the given number of days."""
         check_permission(caller, "teams")
         check_days(days)
@@ -322,8 +330,10 @@ def new_credential(
 
 def check_days(days: float) -> None:
     """Refuse the lifetime of an invitation that is too short or too long."""
-    if not 0 < days <= 366:
-        raise InvalidSetting("An invitation must be valid for more than 0 and at most 366 days.")
+    if not 0 < days <= _MAX_DAYS:
+        raise InvalidSetting(
+            f"An invitation must be valid for more than 0 and at most {_MAX_DAYS} days."
+        )
 
 
 def check_owner(view: ReadView, caller: Caller) -> TeamRow:

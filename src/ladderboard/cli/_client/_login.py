@@ -161,7 +161,9 @@ def _check_token(client: "Client", slug: str) -> str | None:
     """Return the token's team; None for an evaluator or an organiser. Raise if it is invalid."""
     try:
         client.board(slug)
-    except NotAllowed:
+    except NotAllowed as error:
+        if "invitation" in str(error):
+            raise
         raise NotAllowed(
             "The token is not valid on this board, and was not saved; check that it was copied "
             "completely."

@@ -24,6 +24,7 @@ Action = TypeVar("Action")
 WINDOW_UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """The units of a window's length, in seconds."""
 _MAX_PHASES = 20  # phases in a form
+_MAX_INVITATIONS = 100
 _AMENDED_MEANWHILE = (
     "The rules changed after you opened this page. Current values are shown next to each field "
     "that differs. Review them and submit the form again."
@@ -350,10 +351,14 @@ def _add_team(board: Board, caller: Caller, form: Form) -> TokenCreated:
 
 
 def _invite(board: Board, caller: Caller, form: Form) -> TokenCreated:
-    typed = form.get("days", "").strip() or "7"
+    typed = form.get("days", "").strip() or str(board.teams.invitation_days())
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
         raise InvalidSetting("The lifetime of an invitation must be a number of days, such as 7.")
-    return TokenCreated("invitation", board.teams.invite(caller, days=float(typed)))
+    count = _parse_whole_number("The number of invitations", form.get("count", "")) or 1
+    if count > _MAX_INVITATIONS:
+        raise InvalidSetting(f"At most {_MAX_INVITATIONS} invitations can be made at once.")
+    tokens = [board.teams.invite(caller, days=float(typed)) for _ in range(count)]
+    return TokenCreated("invitation", "\n".join(tokens))
 
 
 def _issue_staff_token(board: Board, caller: Caller, form: Form) -> TokenCreated:

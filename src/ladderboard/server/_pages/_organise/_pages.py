@@ -163,6 +163,7 @@ def read_invitations(board: Board, caller: Caller, page: int) -> dict[str, Any]:
     return {
         "board": board.as_seen_by(caller).summary(),
         "tokens": _read_tokens(board, caller, ("invitation", "member"), page),
+        "days": board.teams.invitation_days(),
     }
 
 
