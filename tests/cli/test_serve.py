@@ -111,11 +111,32 @@ def test_another_folder_with_the_same_slug_is_refused(serve, folder):
     (folder / "holdout.csv").write_text(holdout.replace("\n0,0,", "\n0,1,", 1))
     result = serve(folder)
     assert (result.code, result.out) == (2, "")
-    assert "questions is 80 in the folder and 40 on the board" in result.err
+    assert "submissions is 80 in the folder and 40 on the board" in result.err
     assert "1 label differs" in result.err
     assert "ladderboard board amend first --rules" in result.err
     (folder / "holdout.csv").write_text(holdout.replace("\n0,0,public", "", 1))
     assert "the rows of the holdout differ in ids, split" in serve(folder).err
+
+
+def test_a_difference_is_shown_where_it_is_and_what_an_amendment_would_set_back(
+    serve, run_cli, folder
+):
+    serve(folder)
+    text = (folder / "board.yaml").read_text()
+    run_cli("board", "amend", "first", "--set", "end=2098-12-31T00:00:00Z")
+    long = "a word " * 60
+    for path, description in ((folder / "board.yaml", f"{long}of the folder"), (None, f"{long}X")):
+        if path is not None:
+            path.write_text(f"{text}description: {description}\nfiles: {{rows: 1000}}\n")
+        else:
+            run_cli("board", "amend", "first", "--set", f"description={description}")
+    words = " ".join(serve(folder).err.split())
+    assert "end is None in the folder and '2098-12-31T00:00:00Z' on the board" in words
+    assert "a word of the folder in the folder and" in words
+    assert "a word X on the board" in words
+    assert "files.rows is 1000 in the folder and 50000000 on the board" in words
+    assert "files.bytes" not in words
+    assert "this also sets back what was amended: end. " in words
 
 
 def test_an_amended_board_is_served_with_its_old_and_its_new_folder(serve, run_cli, folder):
@@ -124,7 +145,7 @@ def test_an_amended_board_is_served_with_its_old_and_its_new_folder(serve, run_c
     result = serve(folder)
     assert result.code == 0
     assert "was amended after" in result.out
-    assert "questions is 40 in the folder and 80 on the board" in result.out
+    assert "submissions is 40 in the folder and 80 on the board" in result.out
     rules = (folder / "board.yaml").read_text()
     (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80\nper_team: 9"))
     result = serve(folder)

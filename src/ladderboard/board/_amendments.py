@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ladderboard import _settings
 from ladderboard.board._access import check_permission, recount_pooled
 from ladderboard.board._folder import read_table
 from ladderboard.board._model import RECORD, RecordRow
@@ -34,7 +36,7 @@ from ladderboard.holdout import decode_sample, describe_sample, encode_sample, s
 from ladderboard.ledger import Commitment, Entry, digest, write_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from ladderboard.board._access import Caller
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout import AlignedPredictions
     from ladderboard.ledger import BookTransaction, ReadView, WriteView
 
+_MAX_SHOWN = 160
 _COLUMNS = ("ids", "split", "group", "weight")
 _UNSHARED_LADDERS = 2  # of one attacker: with more, steps depend on other teams
 
@@ -430,6 +433,15 @@ class FolderDifferences:
     labels: int
     columns: tuple[str, ...]
 
+    def amended_since(self, first: FolderDifferences) -> list[str]:
+        """Return the rules that were amended and that the folder has as they were at first."""
+        return [
+            name
+            for key, pair in self.rules.items()
+            if key not in first.rules
+            for name, _, _ in _differing_parts(key, *pair)
+        ]
+
     def __bool__(self) -> bool:
         return bool(self.rules or self.labels or self.columns)
 
@@ -437,8 +449,10 @@ class FolderDifferences:
     def sentences(self) -> list[str]:
         """The differences in words; of labels only the number."""
         lines = [
-            f"{key} is {_shorten(in_folder)} in the folder and {_shorten(on_board)} on the board"
-            for key, (in_folder, on_board) in self.rules.items()
+            f"{name} is {_quote_difference(in_folder, on_board)} in the folder and "
+            f"{_quote_difference(on_board, in_folder)} on the board"
+            for key, pair in self.rules.items()
+            for name, in_folder, on_board in _differing_parts(key, *pair)
         ]
         if self.columns:
             lines.append(f"the rows of the holdout differ in {', '.join(self.columns)}")
@@ -518,6 +532,38 @@ def _same_column(before: HoldoutTable, after: HoldoutTable, name: str) -> bool:
     return len(old) == len(new) and list(old) == list(new)
 
 
-def _shorten(value: Any) -> str:
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _differing_parts(name: str, in_folder: Any, on_board: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the parts of a key that differ, by the names that people write.
+
+    >>> list(_differing_parts("phases", [{"name": "a", "end": "x"}], [{"name": "a", "end": "y"}]))
+    [('end', 'x', 'y')]
+    >>> list(_differing_parts("files", {"bytes": 1, "rows": 2}, {"bytes": 1, "rows": 3}))
+    [('files.rows', 2, 3)]
+    """
+    if isinstance(in_folder, dict) and isinstance(on_board, dict):
+        for key in {**in_folder, **on_board}:
+            if in_folder.get(key) != on_board.get(key):
+                yield from _differing_parts(f"{name}.{key}", in_folder.get(key), on_board.get(key))
+    elif (
+        isinstance(in_folder, list)
+        and isinstance(on_board, list)
+        and len(in_folder) == len(on_board)
+    ):
+        for at, pair in enumerate(zip(in_folder, on_board, strict=True)):
+            if pair[0] != pair[1]:
+                yield from _differing_parts(f"{name}[{at}]", *pair)
+    else:
+        name = re.sub(r"^questions$", "submissions", re.sub(r"^loss\b", "metric", name))
+        yield re.sub(r"^phases\[\d+\]\.", "", name), in_folder, on_board
+
+
+def _quote_difference(value: Any, other: Any) -> str:
+    """Return a value whole; of a long text the part where it begins to differ."""
+    text, other_text = str(value), str(other)
+    if len(text) <= _MAX_SHOWN:
+        return _settings.safe_repr(value) if isinstance(value, str) else text
+    pairs = enumerate(zip(text, other_text, strict=False))
+    same = next((at for at, (one, two) in pairs if one != two), len(other_text))
+    start = max(same - _MAX_SHOWN // 4, 0)
+    part = text[start : start + _MAX_SHOWN]
+    return f"{'...' * (start > 0)}{part}{'...' * (start + _MAX_SHOWN < len(text))}"

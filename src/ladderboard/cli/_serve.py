@@ -169,12 +169,15 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
         return
     board = boards.open(slug)
     differences = compare_with_folder(board, folder)
-    if differences and compare_with_folder(board, folder, first=True):
+    first = compare_with_folder(board, folder, first=True) if differences else differences
+    if first:
+        amended = differences.amended_since(first)
+        set_back = f"; this also sets back what was amended: {', '.join(amended)}"
         raise InvalidSetting(
             f"The folder {folder.path} differs from the board {slug!r}: "
             f"{'; '.join(differences.sentences)}. Nothing was changed. To amend the board: "
-            f"ladderboard board amend {slug} --rules {folder.path}, or --labels for its labels. To "
-            "create another board, give the folder another slug."
+            f"ladderboard board amend {slug} --rules {folder.path}{set_back if amended else ''}. "
+            "For its labels: --labels. To create another board, give the folder another slug."
         )
     if differences and not quiet:  # the board was amended; the folder is unchanged
         changes = "; ".join(differences.sentences)
