@@ -374,7 +374,9 @@ def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
 
 def _rare_classes(folder: BoardFolder) -> Iterator[str]:
     """Yield a warning if a class has too few examples for a metric that depends on it."""
-    loss, few = folder.rules.loss, []
+    loss, few = folder.rules.loss, list[str]()
+    if loss.is_mean:
+        return
     for split in ("public", "private"):
         rows = folder.public if split == "public" else folder.private
         if not rows.any():
