@@ -239,7 +239,7 @@ def _align_rows(
 
 def _tells_labels(column: Column, rows: NDArray[np.int64], labels: NDArray[Any]) -> bool:
     """Return whether some rows of a column are the labels, or stand for them one to one."""
-    few = slice(None, None, max(len(rows) // _FEW_ROWS, 1))  # most columns differ soon
+    few, kinds = slice(None, None, max(len(rows) // _FEW_ROWS, 1)), 0  # most columns differ soon
     for part in (few, slice(None)):
         values = [str(value) for value in column.values_at(rows[part])]
         expected = [str(value) for value in labels[part].tolist()]
