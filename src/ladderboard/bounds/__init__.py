@@ -6,53 +6,52 @@ proofs are in docs/explanation/certificates.md. The paper's own theorem is inclu
 constants. Paired tests compare two models on the same examples: docs/explanation/gate.md.
 """
 
-from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
-from ladderboard.bounds._alternatives import FEW_CHANGES as FEW_CHANGES
-from ladderboard.bounds._alternatives import MEASURED as MEASURED
-from ladderboard.bounds._alternatives import WORST_CASE as WORST_CASE
-from ladderboard.bounds._alternatives import Alternative as Alternative
-from ladderboard.bounds._alternatives import ladder_after_changes as ladder_after_changes
-from ladderboard.bounds._alternatives import typical_changes as typical_changes
-from ladderboard.bounds._best_ladder import best_ladder, nonadaptive_error
-from ladderboard.bounds._certificate import AS_PRINTED as AS_PRINTED
-from ladderboard.bounds._certificate import CORRECTED as CORRECTED
-from ladderboard.bounds._certificate import NO_THEOREM as NO_THEOREM
-from ladderboard.bounds._certificate import NOTHING_TO_PLAN_WITH as NOTHING_TO_PLAN_WITH
-from ladderboard.bounds._certificate import (
-    Certificate,
-    certificate,
-    read_beta,
-    read_count,
-    vacuous_certificate,
-)
-from ladderboard.bounds._certificate import certificate_of_record as certificate_of_record
-from ladderboard.bounds._gate_plan import GatePlan, GatePlanRow, gate_plan
-from ladderboard.bounds._kl import fresh_sample_interval
-from ladderboard.bounds._kl import kl_lower as kl_lower
-from ladderboard.bounds._kl import kl_upper as kl_upper
-from ladderboard.bounds._paired import LookPrices as LookPrices
-from ladderboard.bounds._paired import Outcome as Outcome
-from ladderboard.bounds._paired import PairedEvidence as PairedEvidence
-from ladderboard.bounds._paired import PairedTest as PairedTest
-from ladderboard.bounds._paired import TestForm as TestForm
-from ladderboard.bounds._paired import log_bets as log_bets
-from ladderboard.bounds._paired import log_convex_tail as log_convex_tail
-from ladderboard.bounds._paired import log_sign_tail as log_sign_tail
-from ladderboard.bounds._paired import price_with_beta as price_with_beta
-from ladderboard.bounds._paired import proven_better, required_net_wins
-from ladderboard.bounds._paper import PaperBound, Privacy, paper
-from ladderboard.bounds._plan import Plan, PlanRow, plan
-from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
-from ladderboard.bounds._ranks import RankRange, rank_ranges
-from ladderboard.bounds._ranks import mean_ranks as mean_ranks
-from ladderboard.bounds._resolution import MORE_ROWS as MORE_ROWS
-from ladderboard.bounds._resolution import RECORDS as RECORDS
-from ladderboard.bounds._resolution import TYPICAL_LOSS as TYPICAL_LOSS
-from ladderboard.bounds._resolution import Resolution as Resolution
-from ladderboard.bounds._resolution import describe_gains as describe_gains
-from ladderboard.bounds._resolution import describe_resolution as describe_resolution
-from ladderboard.bounds._resolution import resolution as resolution
-from ladderboard.mechanisms import VisibleChange
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
+    from ladderboard.bounds._alternatives import FEW_CHANGES as FEW_CHANGES
+    from ladderboard.bounds._alternatives import MEASURED as MEASURED
+    from ladderboard.bounds._alternatives import WORST_CASE as WORST_CASE
+    from ladderboard.bounds._alternatives import Alternative as Alternative
+    from ladderboard.bounds._alternatives import ladder_after_changes as ladder_after_changes
+    from ladderboard.bounds._alternatives import typical_changes as typical_changes
+    from ladderboard.bounds._best_ladder import best_ladder, nonadaptive_error
+    from ladderboard.bounds._certificate import AS_PRINTED as AS_PRINTED
+    from ladderboard.bounds._certificate import NO_THEOREM as NO_THEOREM
+    from ladderboard.bounds._certificate import NOTHING_TO_PLAN_WITH as NOTHING_TO_PLAN_WITH
+    from ladderboard.bounds._certificate import Certificate
+    from ladderboard.bounds._certify import CORRECTED as CORRECTED
+    from ladderboard.bounds._certify import certificate, read_beta, read_count, vacuous_certificate
+    from ladderboard.bounds._certify import certificate_of_record as certificate_of_record
+    from ladderboard.bounds._gate_plan import GatePlan, GatePlanRow, gate_plan
+    from ladderboard.bounds._kl import fresh_sample_interval
+    from ladderboard.bounds._kl import kl_lower as kl_lower
+    from ladderboard.bounds._kl import kl_upper as kl_upper
+    from ladderboard.bounds._paired import LookPrices as LookPrices
+    from ladderboard.bounds._paired import Outcome as Outcome
+    from ladderboard.bounds._paired import PairedEvidence as PairedEvidence
+    from ladderboard.bounds._paired import PairedTest as PairedTest
+    from ladderboard.bounds._paired import TestForm as TestForm
+    from ladderboard.bounds._paired import log_bets as log_bets
+    from ladderboard.bounds._paired import log_convex_tail as log_convex_tail
+    from ladderboard.bounds._paired import log_sign_tail as log_sign_tail
+    from ladderboard.bounds._paired import price_with_beta as price_with_beta
+    from ladderboard.bounds._paired import proven_better, required_net_wins
+    from ladderboard.bounds._paper import PaperBound, Privacy, paper
+    from ladderboard.bounds._plan import Plan, PlanRow, plan
+    from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
+    from ladderboard.bounds._ranks import RankRange, rank_ranges
+    from ladderboard.bounds._ranks import mean_ranks as mean_ranks
+    from ladderboard.bounds._resolution import MORE_ROWS as MORE_ROWS
+    from ladderboard.bounds._resolution import RECORDS as RECORDS
+    from ladderboard.bounds._resolution import TYPICAL_LOSS as TYPICAL_LOSS
+    from ladderboard.bounds._resolution import Resolution as Resolution
+    from ladderboard.bounds._resolution import describe_gains as describe_gains
+    from ladderboard.bounds._resolution import describe_resolution as describe_resolution
+    from ladderboard.bounds._resolution import resolution as resolution
+    from ladderboard.mechanisms import VisibleChange
 
 __all__ = [
     "Certificate",
@@ -78,3 +77,75 @@ __all__ = [
     "required_net_wins",
     "vacuous_certificate",
 ]
+
+# Imported on first use: a client of a board only reads certificates.
+_LAZY = {
+    **dict.fromkeys(
+        (
+            "ALTERNATIVES",
+            "FEW_CHANGES",
+            "MEASURED",
+            "WORST_CASE",
+            "Alternative",
+            "ladder_after_changes",
+            "typical_changes",
+        ),
+        "_alternatives",
+    ),
+    **dict.fromkeys(("best_ladder", "nonadaptive_error"), "_best_ladder"),
+    **dict.fromkeys(
+        ("AS_PRINTED", "NOTHING_TO_PLAN_WITH", "NO_THEOREM", "Certificate"), "_certificate"
+    ),
+    **dict.fromkeys(
+        (
+            "CORRECTED",
+            "certificate",
+            "read_beta",
+            "read_count",
+            "vacuous_certificate",
+            "certificate_of_record",
+        ),
+        "_certify",
+    ),
+    **dict.fromkeys(("GatePlan", "GatePlanRow", "gate_plan"), "_gate_plan"),
+    **dict.fromkeys(("fresh_sample_interval", "kl_lower", "kl_upper"), "_kl"),
+    **dict.fromkeys(
+        (
+            "LookPrices",
+            "Outcome",
+            "PairedEvidence",
+            "PairedTest",
+            "TestForm",
+            "log_bets",
+            "log_convex_tail",
+            "log_sign_tail",
+            "price_with_beta",
+            "proven_better",
+            "required_net_wins",
+        ),
+        "_paired",
+    ),
+    **dict.fromkeys(("PaperBound", "Privacy", "paper"), "_paper"),
+    **dict.fromkeys(("Plan", "PlanRow", "plan"), "_plan"),
+    **dict.fromkeys(("MAX_COMPARED_MODELS", "RankRange", "rank_ranges", "mean_ranks"), "_ranks"),
+    **dict.fromkeys(
+        (
+            "MORE_ROWS",
+            "RECORDS",
+            "TYPICAL_LOSS",
+            "Resolution",
+            "describe_gains",
+            "describe_resolution",
+            "resolution",
+        ),
+        "_resolution",
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "VisibleChange":
+        return import_module("ladderboard.mechanisms").VisibleChange
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

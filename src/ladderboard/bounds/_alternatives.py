@@ -12,7 +12,7 @@ from ladderboard.bounds._best_ladder import (
     ladder_error,
     nonadaptive_error,
 )
-from ladderboard.bounds._certificate import certificate
+from ladderboard.bounds._certify import certificate
 from ladderboard.bounds._paper import paper
 from ladderboard.mechanisms import Exact, GrowingLadder, Setup, calibrated_settings
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ladderboard.bounds._certificate import certificate, read_beta, read_count
+from ladderboard.bounds._certify import certificate, read_beta, read_count
 from ladderboard.bounds._counting import ChangeHistory, TranscriptWeights
 from ladderboard.mechanisms import UNITS, Ladder, Setup
 

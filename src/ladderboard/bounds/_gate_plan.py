@@ -10,7 +10,7 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard._formatting import format_count, format_decimals, round_up
-from ladderboard.bounds._certificate import read_beta, read_count
+from ladderboard.bounds._certify import read_beta, read_count
 from ladderboard.bounds._paired import (
     LookPrices,
     TestForm,

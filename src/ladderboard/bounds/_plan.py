@@ -19,13 +19,8 @@ from ladderboard.bounds._alternatives import (
     typical_changes,
 )
 from ladderboard.bounds._best_ladder import LadderRequirements, choose_ladder
-from ladderboard.bounds._certificate import (
-    NOTHING_TO_PLAN_WITH,
-    USEFUL_ERROR,
-    certificate,
-    read_beta,
-    read_count,
-)
+from ladderboard.bounds._certificate import NOTHING_TO_PLAN_WITH, USEFUL_ERROR
+from ladderboard.bounds._certify import certificate, read_beta, read_count
 from ladderboard.bounds._resolution import (
     MORE_ROWS,
     RECORDS,

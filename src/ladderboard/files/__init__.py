@@ -10,6 +10,7 @@ from ladderboard.files._columns import load_polars as load_polars
 from ladderboard.files._declared import ID_SEPARATOR, DeclaredColumns, guess_columns
 from ladderboard.files._formats import escape_formula
 from ladderboard.files._holdout import HoldoutTable, find_label_column, read_holdout
+from ladderboard.files._memory import encode_memory as encode_memory
 from ladderboard.files._predictions import read_predictions
 from ladderboard.files._roster import Roster
 from ladderboard.files._source import GZIP_MAGIC as GZIP_MAGIC

@@ -1,4 +1,4 @@
-"""Reads objects in memory: arrays, lists, dicts of columns, pandas and polars objects.
+"""Reads objects in memory: arrays, lists, dicts of columns, pandas and polars objects; sends them.
 
 This imports neither pandas nor polars: a caller that passes their objects has imported them.
 
@@ -8,6 +8,9 @@ problems. For anything else it returns None, and the general path reports what i
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard.errors import InvalidPredictions, Problem
 from ladderboard.files._columns import MemoryTable, MixedColumn, NumberColumn, TextColumn
 from ladderboard.files._source import ErrorClass, refuse, single_refusal
 from ladderboard.losses import are_classes
@@ -257,3 +261,166 @@ def _text_vector(source: Any) -> NDArray[Any] | None:
     except (UnicodeError, TypeError):  # a lone surrogate, or a value that is not text
         return None
     return None if (values == "").any() else values
+
+
+EncodedTable = tuple[bytes, str]
+"""The bytes of a file, and the name of its format."""
+_MAX_TEXT_WIDTH = 64  # characters; .npy pads all text to the longest one
+_MAX_NPY_COLUMNS = 50  # their names must fit into the header of a .npy file
+_ROWS = (list, tuple, np.ndarray)
+
+
+def encode_memory(source: Any) -> EncodedTable:
+    """Return an object in memory as the bytes of a file, and the name of its format.
+
+    Numbers become .npy, text, missing and mixed values JSON Lines, and polars frames Parquet.
+    """
+    if hasattr(source, "write_parquet") and hasattr(source, "get_columns"):  # polars
+        out = io.BytesIO()
+        source.write_parquet(out)
+        return out.getvalue(), "parquet"
+    if isinstance(source, Mapping):
+        return _encode_columns(
+            [(str(name), _sent_vector(values)) for name, values in source.items()]
+        )
+    if hasattr(source, "iloc"):  # pandas
+        return _encode_pandas(source)
+    if isinstance(source, list | tuple) and isinstance(next(iter(source), None), _ROWS):
+        return _encode_matrix([list(row) for row in source])
+    if getattr(source, "ndim", 1) == 2:
+        array = np.asarray(source)
+        return _encode_matrix(array.tolist()) if _holds_objects(source) else _encode_npy(array)
+    return _encode_vector(_sent_vector(source))
+
+
+def _holds_objects(array: Any) -> bool:
+    """Return whether an array holds missing values, objects or text of any length."""
+    kind = array.dtype.kind if isinstance(array, np.ndarray) else "O"
+    return kind in "OT" or _settings.is_masked_array(array)
+
+
+def _sent_vector(values: Any) -> Any:
+    """Return a vector as an array of numbers or short text, or as a list of anything."""
+    if isinstance(values, range):
+        return np.arange(values.start, values.stop, values.step)
+    if isinstance(values, list | tuple):
+        return _vector_from_list(list(values))
+    if hasattr(values, "null_count"):  # a polars series
+        return values.to_list() if values.null_count() else _sent_vector(values.to_numpy())
+    if hasattr(values, "iloc") or hasattr(values, "nlevels"):  # a pandas series or index
+        plain = isinstance(values.dtype, np.dtype)
+        values = values.to_numpy() if plain else values.to_numpy(dtype=object, na_value=None)
+    return _vector_from_array(values if _settings.is_masked_array(values) else np.asarray(values))
+
+
+def _vector_from_list(values: list[Any]) -> Any:
+    kinds = set(map(type, values))
+    if kinds <= {int, float} and (len(kinds) < 2 or _are_exact_as_floats(values)):
+        with contextlib.suppress(OverflowError):
+            return np.array(values, dtype=np.int64 if kinds == {int} else np.float64)
+    return values
+
+
+def _are_exact_as_floats(values: list[Any]) -> bool:
+    """Return whether all integers are exact as floats."""
+    return all(type(value) is float or abs(value) <= 2**53 for value in values)
+
+
+def _vector_from_array(array: Any) -> Any:
+    if array.dtype.names:
+        return array
+    if array.ndim != 1:
+        raise TypeError
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    is_wide_text = array.dtype.kind == "U" and array.dtype.itemsize > 4 * _MAX_TEXT_WIDTH
+    return array.tolist() if is_wide_text or _holds_objects(array) else array
+
+
+def _encode_vector(vector: Any) -> EncodedTable:
+    if isinstance(vector, np.ndarray):
+        return _encode_npy(vector)
+    return _encode_json_lines(["prediction"], [vector])
+
+
+def _encode_pandas(source: Any) -> EncodedTable:
+    named = source.index.nlevels == 1 and str(source.index.name or "").strip().casefold() == "id"
+    columns = [("id", _sent_vector(source.index))] if named else []
+    if source.ndim == 1:
+        column = _sent_vector(source)
+        column_name = "score" if source.name == "score" else "prediction"
+        return (
+            _encode_columns([*columns, (column_name, column)]) if named else _encode_vector(column)
+        )
+    columns += [
+        (str(name), _sent_vector(source.iloc[:, position]))
+        for position, name in enumerate(source.columns)
+    ]
+    return _encode_columns(columns)
+
+
+def _encode_columns(columns: list[tuple[str, Any]]) -> EncodedTable:
+    names = [name for name, _ in columns]
+    if len(set(names)) < len(names):
+        raise _sending_refusal("duplicate_column", "Every column must have a name of its own.")
+    lengths = {len(values) for _, values in columns}
+    if len(lengths) > 1:
+        raise _sending_refusal("ragged", "All columns must be of one length.")
+    arrays = all(isinstance(values, np.ndarray) and not values.dtype.names for _, values in columns)
+    if (
+        arrays
+        and 0 < len(columns) <= _MAX_NPY_COLUMNS
+        and all(0 < len(name) <= 80 for name in names)
+    ):
+        table = np.empty(lengths.pop(), [(name, values.dtype) for name, values in columns])
+        for name, values in columns:
+            table[name] = values
+        return _encode_npy(table)
+    return _encode_json_lines(
+        names,
+        [values.tolist() if isinstance(values, np.ndarray) else values for _, values in columns],
+    )
+
+
+def _encode_matrix(rows: list[list[Any]]) -> EncodedTable:
+    """Encode a matrix without names; missing values become NaN or empty text."""
+    if len({len(row) for row in rows}) != 1:
+        raise _sending_refusal("ragged", "All rows must be of one length.")
+    flat = [
+        value.item() if isinstance(value, np.generic) else value for row in rows for value in row
+    ]
+    shape = (len(rows), len(rows[0]))
+    kinds = set(map(type, flat)) - {type(None)}
+    if kinds <= {bool, int} and None not in flat:
+        return _encode_npy(np.array(flat, dtype=np.int64).reshape(shape))
+    if kinds <= {bool, int, float}:
+        numbers = [np.nan if value is None else value for value in flat]
+        return _encode_npy(np.array(numbers, dtype=np.float64).reshape(shape))
+    if kinds != {str}:
+        raise TypeError
+    return _encode_npy(np.array(["" if value is None else value for value in flat]).reshape(shape))
+
+
+def _encode_npy(array: Any) -> EncodedTable:
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asarray(array), allow_pickle=False)
+    return out.getvalue(), "npy"
+
+
+def _encode_json_lines(names: list[str], columns: list[list[Any]]) -> EncodedTable:
+    keys = [json.dumps(name) for name in names]
+    encoded = [[json.dumps(value, default=_json_default) for value in column] for column in columns]
+    rows = zip(*encoded, strict=True)
+    lines = ("{" + ",".join(map(":".join, zip(keys, row, strict=True))) + "}" for row in rows)
+    return "\n".join(lines).encode("ascii"), "jsonl"
+
+
+def _json_default(value: Any) -> Any:
+    """Return a NumPy scalar or a missing pandas value for JSON; else a list, which is refused."""
+    if isinstance(value, np.generic):
+        return value.item() if value.dtype.kind in "biufU" else []
+    return None if type(value).__name__ in {"NAType", "NaTType"} else []
+
+
+def _sending_refusal(code: str, message: str) -> InvalidPredictions:
+    return InvalidPredictions(message, problems=(Problem(code, None, 1, (), message),))

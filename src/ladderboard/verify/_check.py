@@ -28,7 +28,7 @@ from ladderboard.losses import LOSSES
 from ladderboard.losses import loss as loss_of
 from ladderboard.mechanisms import MECHANISMS
 from ladderboard.mechanisms import mechanism as mechanism_of
-from ladderboard.verify._chain import BrokenLink, ChainReader
+from ladderboard.verify._chain import BrokenLink, ChainReader, same_encoding
 from ladderboard.verify._history import DuplicateChecker, HistoryChecker
 from ladderboard.verify._rankings import FinalsChecker, check_finals, check_standings
 from ladderboard.verify._receipts import SavedEvidence, WrongArgument
@@ -41,7 +41,6 @@ from ladderboard.verify._replay import (
 from ladderboard.verify._result import CheckSummary, VerificationResult, describe_checks
 from ladderboard.verify._risks import RiskChecker, check_risk, rescore_file
 from ladderboard.verify._source import BundleReader, PublicLedger, open_source
-from ladderboard.verify._strict import same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -11,7 +11,7 @@ import numpy as np
 from ladderboard.errors import InvalidInput
 from ladderboard.files import DeclaredColumns
 from ladderboard.ledger import broken_entry, digest
-from ladderboard.verify._strict import has_exact_keys, is_int, is_release_value, same_encoding
+from ladderboard.verify._chain import has_exact_keys, is_int, is_release_value, same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable

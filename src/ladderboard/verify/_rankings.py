@@ -12,7 +12,7 @@ from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger import Commitment, digest, parse_strict_json
 from ladderboard.losses import display_risk
-from ladderboard.verify._strict import has_exact_keys, is_release_value, same_encoding
+from ladderboard.verify._chain import has_exact_keys, is_release_value, same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.ledger import Commitment, broken_entry
-from ladderboard.verify._strict import is_int
+from ladderboard.verify._chain import is_int
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

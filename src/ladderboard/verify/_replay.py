@@ -31,7 +31,7 @@ from ladderboard.mechanisms import (
     risk_from_losses,
 )
 from ladderboard.tape import Tape
-from ladderboard.verify._strict import is_int, same_encoding
+from ladderboard.verify._chain import is_int, same_encoding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

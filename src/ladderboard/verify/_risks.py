@@ -18,7 +18,7 @@ from ladderboard.holdout import (
     sample_from_description,
 )
 from ladderboard.ledger import Commitment, broken_entry, encode
-from ladderboard.verify._strict import has_exact_keys, same_encoding
+from ladderboard.verify._chain import has_exact_keys, same_encoding
 
 if TYPE_CHECKING:
     from pathlib import Path

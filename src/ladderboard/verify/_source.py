@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ladderboard.errors import BrokenLedger, InvalidState, StorageFailed
 from ladderboard.ledger import decode, encode
+from ladderboard.verify._chain import has_exact_keys, is_int, same_encoding
 from ladderboard.verify._risks import SubmittedFile, sha256_digest
-from ladderboard.verify._strict import has_exact_keys, is_int, same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
