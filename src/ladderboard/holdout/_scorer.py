@@ -311,7 +311,7 @@ class Scorer:
 
     def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
         """Return one loss per group, for mechanisms that use losses."""
-        if not self.loss.is_mean:
+        if not self.loss.is_mean or self.zero_one:  # zeros and ones need no rounding
             return scored.losses
         return self.grouping.losses(scored.losses)
 
