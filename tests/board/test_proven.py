@@ -159,7 +159,7 @@ def test_a_frozen_board_keeps_the_marks_that_were_seen(boards, join, submit, org
     for errors in (1_200, 900):
         submit(board, ada, wrong(errors))
     board.amendments.amend(organiser, {"visibility": "frozen"})
-    submit(board, ada, wrong(780, shift=1_500))
+    submit(board, ada, wrong(720, shift=1_500))
     assert board.as_seen_by(ada).leaderboard()["rows"][0]["proven"] is True
     assert board.as_seen_by(organiser).leaderboard()["rows"][0]["proven"] is False
 
