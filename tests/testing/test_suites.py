@@ -1,5 +1,6 @@
 """The public suites find broken mechanisms and losses."""
 
+import importlib
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -10,6 +11,7 @@ import ladderboard as lb
 from ladderboard.losses import Custom, Loss, ZeroOne
 from ladderboard.mechanisms import Exact, Ladder, Mechanism, Noisy, ParameterFreeLadder, Step
 from ladderboard.testing import check_loss, check_mechanism
+from support.tutorials import ROOT
 
 
 @dataclass(frozen=True)
@@ -244,3 +246,23 @@ def test_a_loss_that_leaves_its_range_on_far_predictions_is_caught():
 def test_a_loss_outside_its_range_is_caught():
     with pytest.raises(AssertionError, match=r"numbers in \[0, 1\]"):
         check_loss(lb.loss(lambda labels, predictions: labels * 2), [1, 2, 3], [1, 2, 3])
+
+
+class NotFrozen(Exact):
+    name: ClassVar[str] = "not_frozen"
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+
+
+def test_a_mechanism_that_is_not_frozen_gets_the_remedy():
+    with pytest.raises(AssertionError, match=r"must be frozen: write @dataclass\(frozen=True\)"):
+        check_mechanism(NotFrozen())
+
+
+def test_the_mechanism_of_the_page_on_experiments_passes(tmp_path, monkeypatch):
+    page = (ROOT / "docs/how-to/run-experiments.md").read_text()
+    module = page.partition("# my_board.py\n")[2].partition("```")[0]
+    (tmp_path / "my_board.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    check_mechanism(importlib.import_module("my_board").Coarse())

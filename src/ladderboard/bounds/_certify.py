@@ -90,7 +90,9 @@ def assumption_sentences(
     sentences = [] if beta is None else [_WHEN.format(format_confidence(beta))]
     sentences += [_SAMPLE, _INPUTS]
     if rounds:
-        sentences.append("It was decided beforehand to give the rounds, not only their number.")
+        sentences.append(
+            "It was decided beforehand to use the rounds of changes, not only their count."
+        )
     if noisy:
         sentences.append(
             "Noise is drawn from one tape, independent of the data, and never redrawn."

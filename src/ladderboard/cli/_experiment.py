@@ -29,7 +29,7 @@ Workers = Annotated[
     int | None,
     typer.Option(help="The number of processes; as many as cores if left out."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, in seconds.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, in a minute or two.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.")]
 Repetitions = Annotated[
     int | None,

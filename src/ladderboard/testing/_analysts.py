@@ -239,7 +239,10 @@ def _bias_limit(n: int, games: int) -> float:
 def _check_identity(subject: Analyst) -> None:
     require(hash(subject) == hash(subject), "An analyst must be hashable.")
     for field in fields(subject):
-        with require_refusal(AttributeError, "An analyst must be frozen."):
+        with require_refusal(
+            AttributeError,
+            "An analyst must be frozen: write @dataclass(frozen=True) above its class.",
+        ):
             setattr(subject, field.name, getattr(subject, field.name))
     try:
         text = json.dumps(subject.describe(), allow_nan=False)

@@ -60,7 +60,9 @@ def _rows(values: Sequence[Any]) -> Any:
 
 def _check_identity(subject: Loss) -> None:
     require(hash(subject) == hash(subject), "A loss must be hashable.")
-    with require_refusal(AttributeError, "A loss must be frozen."):
+    with require_refusal(
+        AttributeError, "A loss must be frozen: write @dataclass(frozen=True) above its class."
+    ):
         subject.name = "another"  # type: ignore[misc]
     if isinstance(subject, Custom):  # its function may not exist in other processes
         return

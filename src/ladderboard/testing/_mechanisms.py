@@ -155,7 +155,9 @@ def _check_step(subject: Mechanism, n: int, questions: list[dict[str, Any]]) -> 
 
 def _check_identity(subject: Mechanism) -> None:
     require(hash(subject) == hash(subject), "A mechanism must be hashable.")
-    with require_refusal(AttributeError, "A mechanism must be frozen."):
+    with require_refusal(
+        AttributeError, "A mechanism must be frozen: write @dataclass(frozen=True) above its class."
+    ):
         subject.name = "another"  # type: ignore[misc]
     description = json.loads(json.dumps(subject.describe(), allow_nan=False))
     require(description == subject.describe(), "A description must survive JSON.")

@@ -185,8 +185,8 @@ def echo_finals(final: dict[str, Any]) -> None:
         f"Final ranking on {final['n']:,} private examples. With probability at least "
         f"{1 - final['beta']:g}, every interval contains its team's true {metric}. 'ranks' "
         "are those that the data allow each team, at the same confidence for all teams. With "
-        f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close do "
-        "so too."
+        f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close are "
+        "right, too."
     )
     echo(*wrap_lines(sentence, indent="  ", first=""))
     echo_table(

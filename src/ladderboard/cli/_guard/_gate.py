@@ -60,7 +60,7 @@ _HELP = """Compare candidates with an incumbent on hidden examples, as often as 
 
 Exit codes: 0 done, or as required; 1 what was required was not shown; 2 invalid arguments or
 predictions; 3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5
-cannot tell what was required. A refusal costs no look and changes nothing.
+cannot tell whether it is as required. A refusal costs no look and changes nothing.
 """
 
 app = make_group(
