@@ -1,5 +1,6 @@
 """Refusals are the same for all labels, byte by byte, and have no other effect."""
 
+import io
 import json
 import math
 
@@ -150,3 +151,63 @@ def test_refusals_do_not_depend_on_labels(name, data):
             form = "jsonl" if given_predictions.startswith(b"{") else "csv"
         outcomes = [outcome(scorer, given_predictions, form) for scorer in scorers]
         assert all(other == outcomes[0] for other in outcomes)
+
+
+@pytest.mark.parametrize("name", ["label", "Labels", "target", "y", "class"])
+@pytest.mark.parametrize("kind", [lb.Holdout, lb.Gate])
+def test_the_file_of_labels_is_refused_by_its_header(tmp_path, kind, name):
+    """One question about the labels themselves would be the best for good."""
+    header, rows = f"id,{name}\n", "".join(f"{row},{row % 2}\n" for row in range(40))
+    (tmp_path / "test.csv").write_text(header + rows)
+    budget = {"questions" if kind is lb.Holdout else "looks": 9}
+    kind.create(tmp_path / "new.db", tmp_path / "test.csv", **budget).close()
+    file = kind.open(tmp_path / "new.db")
+    calls = [file.ask] if kind is lb.Holdout else [file.promote, file.check]
+    for call in calls:
+        for labels in (tmp_path / "test.csv", {name: [row % 2 for row in range(40)]}):
+            with pytest.raises(InvalidPredictions) as refused:
+                call(labels)
+            assert str(refused.value) == (
+                f"This file's column '{name}' is named like the labels. If these are predictions, "
+                "name it 'prediction'."
+            )
+            assert [problem.code for problem in refused.value.problems] == ["named_like_labels"]
+        assert call((f"id,prediction\n{rows}").encode())
+    assert file.remaining == 8
+    file.close()
+
+
+def test_a_declared_name_is_accepted_and_that_of_declared_labels_is_not(tmp_path):
+    rows = "".join(f"{row},{row % 2}\n" for row in range(40))
+    for number, (columns, accepted) in enumerate([
+        ({"id": "image", "prediction": "label"}, True),
+        ({"prediction": "label"}, True),
+        ({"id": "image"}, False),
+        ({"id": "image", "label": "label"}, False),
+    ]):  # fmt: skip
+        id_name = columns.get("id", "id")
+        data = f"{id_name},label\n{rows}".encode()
+        guard = lb.Holdout.create(tmp_path / f"{number}.db", io.BytesIO(data), questions=9,
+                                  columns=columns)  # fmt: skip
+        if accepted:
+            assert guard.ask(data).improved
+        else:
+            with pytest.raises(InvalidPredictions, match="named like the labels"):
+                guard.ask(data)
+        guard.close()
+    truth = f"image,truth\n{rows}".encode()
+    guard = lb.Holdout.create(tmp_path / "truth.db", io.BytesIO(truth), questions=9,
+                              columns={"id": "image", "label": "truth"})  # fmt: skip
+    with pytest.raises(InvalidPredictions, match="'truth' is named like the labels"):
+        guard.ask(truth)
+    guard.close()
+
+
+def test_numbered_labels_are_refused_too(tmp_path):
+    labels = {"id": list(range(40)), "label_1": [0, 1] * 20, "label_2": [1, 1] * 20}
+    guard = lb.Holdout.create(tmp_path / "g.db", labels, questions=9, loss="hamming")
+    with pytest.raises(InvalidPredictions, match="'label_1', 'label_2' are named like the labels"):
+        guard.ask(labels)
+    names = {"label_1": "prediction_1", "label_2": "prediction_2"}
+    assert guard.ask({names.get(name, name): values for name, values in labels.items()}).improved
+    guard.close()

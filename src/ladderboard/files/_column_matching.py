@@ -30,6 +30,8 @@ PREDICTION_NAMES = (
     "y", "label", "labels", "target", "targets", "class", "category", "answer", "output", "value",
     "probability", "prob", "proba", "p", "score",
 )  # fmt: skip
+LABEL_NAMES = ("label", "labels", "target", "y", "class")
+"""How a file of labels may name them, the first one that is present."""
 _PREFIXES = ("p_", "prob_", "proba_", "score_", "")
 # Names that pandas and its readers give to an index that was written into a file.
 _INDEX_NAME = r"(index|unnamed: \d+|__index_level_\d+__|level_0|)"
@@ -50,6 +52,12 @@ class ColumnSelection:
 def normalize_name(name: str) -> str:
     """Return a column name without surrounding whitespace, in lower case."""
     return name.strip().casefold()
+
+
+def is_numbered_label(name: str) -> bool:
+    """Return whether a normalized name is that of one of several labels, as label_1 is."""
+    number = name.removeprefix("label_")
+    return number != name and number.isascii() and number.isdigit() and len(number) < 9
 
 
 def is_index_name(name: str) -> bool:

@@ -11,8 +11,10 @@ from ladderboard import _settings
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels
 from ladderboard.files._column_matching import (
+    LABEL_NAMES,
     PREDICTION_NAMES,
     is_index_name,
+    is_numbered_label,
     looks_like_id_name,
     normalize_name,
 )
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Grouping
 
 _DEFAULT = Limits()
-_LABEL_NAMES = ("label", "labels", "target", "y", "class")
 _OTHER_NAMES = ("id", "split", "group", "weight")
 _FEW_ROWS = 20  # fewer equal values may be chance
 _MAX_ID_COLUMNS = 50
@@ -274,9 +275,9 @@ def _select_columns(
         normalized = ["split" if name == _KAGGLE_SPLIT else name for name in normalized]
     position_by_name = {name: normalized.index(name) for name in _OTHER_NAMES if name in normalized}
     numbered_labels = [
-        position for position, name in enumerate(normalized) if _is_numbered_label(name)
+        position for position, name in enumerate(normalized) if is_numbered_label(name)
     ]
-    single_labels = [normalized.index(name) for name in _LABEL_NAMES if name in normalized]
+    single_labels = [normalized.index(name) for name in LABEL_NAMES if name in normalized]
     label_positions = single_labels[:1] or sorted(
         numbered_labels, key=lambda position: int(normalized[position].removeprefix("label_"))
     )
@@ -366,11 +367,6 @@ def _check_unlabelled(
     if "id" not in position_by_name:
         message = f"There is no column named id; the columns are {format_names(names)}."
         problems.add("missing_column", message, column="id")
-
-
-def _is_numbered_label(name: str) -> bool:
-    number = name.removeprefix("label_")
-    return number != name and number.isascii() and number.isdigit() and len(number) < 9
 
 
 def _detect_kind(columns: list[Column]) -> Kind:

@@ -9,11 +9,13 @@ import numpy as np
 
 from ladderboard.errors import InvalidPredictions, InvalidSetting
 from ladderboard.files._column_matching import (
+    LABEL_NAMES,
     ColumnSelection,
     IdColumnFinder,
     find_id_column,
     is_expected_count,
     is_known_header,
+    is_numbered_label,
     normalize_name,
     select_columns,
     select_unnamed_columns,
@@ -57,6 +59,7 @@ def read_predictions(
     *,
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
+    may_be_labels: bool = True,
 ) -> NDArray[Any]:
     r"""Return predictions in the holdout's order, fit for ``loss.score``.
 
@@ -73,6 +76,8 @@ def read_predictions(
         One of csv, tsv, parquet, arrow, jsonl, npy; detected if not given.
     limits
         The maximum size of a file.
+    may_be_labels
+        Whether predictions may be named like labels; if not, they are refused unless declared.
 
     Raises
     ------
@@ -107,6 +112,7 @@ def read_predictions(
         wanted = {"ids": declared.id, "predictions": declared.submitted}
         ids, values = find_columns(table.names, wanted, InvalidPredictions)
         selection = _select_declared(table.names, ids, values, expected)
+        _check_names(table, selection, roster, may_be_labels=may_be_labels)
         if len(ids) > 1:
             return _join_several_ids(
                 table, ids, selection, roster=roster, loss=loss, expected=expected
@@ -114,8 +120,9 @@ def read_predictions(
     else:
         id_position = find_id_column(table.names)
         if id_position is None:
-            return _read_without_id(table, roster, loss, expected)
+            return _read_without_id(table, roster, loss, expected, may_be_labels=may_be_labels)
         selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
+        _check_names(table, selection, roster, may_be_labels=may_be_labels)
     positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
     columns = None
@@ -162,13 +169,41 @@ def _join_several_ids(
     return _join_columns(table, selection, combined, roster=roster, loss=loss, expected=expected)
 
 
+def _check_names(
+    table: Table, selection: ColumnSelection, roster: Roster, *, may_be_labels: bool
+) -> None:
+    """Refuse predictions of which every column is named like labels, if they must not be."""
+    if may_be_labels:
+        return
+    declared = roster.columns
+    label, submitted = ((), ()) if declared is None else (declared.label, declared.submitted)
+    named_labels = {*LABEL_NAMES, *map(normalize_name, label)} - set(map(normalize_name, submitted))
+    names = [] if table.names is None else [table.names[column] for column in selection.values]
+    normalized = [normalize_name(name) for name in names]
+    if not names or not all(
+        name in named_labels or (not submitted and is_numbered_label(name)) for name in normalized
+    ):
+        return
+    one = len(names) == 1
+    message = f"This file's column{'' if one else 's'} {format_names(names)} "
+    message += f"{'is' if one else 'are'} named like the labels. If these are predictions, name "
+    message += "it 'prediction'." if one else "them 'prediction_1', 'prediction_2' and so on."
+    refuse(InvalidPredictions, "named_like_labels", message, column=names[0])
+
+
 def _read_without_id(
-    table: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
+    table: Table,
+    roster: Roster,
+    loss: Loss,
+    expected: ExpectedColumns,
+    *,
+    may_be_labels: bool,
 ) -> NDArray[Any]:
     """Read a file without a column named id; another column may hold the ids."""
     all_columns = table.load_all(as_numbers=expected.number)
     id_position = IdColumnFinder(table.names, all_columns, roster, expected).find()
     selection = _select_columns(table, expected, id_position)
+    _check_names(table, selection, roster, may_be_labels=may_be_labels)
     positions = [*([] if selection.id is None else [selection.id]), *selection.values]
     selected = [all_columns[position] for position in positions]
     columns = [column for column in selected if column is not None]

@@ -228,7 +228,7 @@ def create_file(
         empty=resolved_loss.takes_empty,
     )
     resolved_loss = resolved_loss.with_inferred_classes(table.labels)
-    scorer = Scorer(table, resolved_loss, columns=declared)
+    scorer = Scorer(table, resolved_loss, columns=declared, may_be_labels=False)
     grouping = scorer.grouping
     effective_n = int(grouping.effective_n)
     chosen_mechanism = _choose_mechanism(mechanism, protection, scorer, budget, ladders)

@@ -135,6 +135,9 @@ class Scorer:
         The declared names of a submission's columns.
     read_by
         The loss that predictions are read for, if it is another: that of the board's first metric.
+    may_be_labels
+        Whether predictions may be named like labels. Sample submissions of boards often are; for a
+        guard such a file may be the labels, and one question about them ends its use.
     """
 
     def __init__(
@@ -146,6 +149,7 @@ class Scorer:
         rows: NDArray[np.bool_] | None = None,
         columns: DeclaredColumns | None = None,
         read_by: Loss | None = None,
+        may_be_labels: bool = True,
     ) -> None:
         self.loss = loss
         self.roster = Roster.of(table, columns=columns)
@@ -160,6 +164,7 @@ class Scorer:
             )
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
+        self._may_be_labels = may_be_labels or not loss.uses_labels
         self._is_custom_loss = type(loss) not in LOSSES.values()
         self._convert = None if read_by is None else self._converter(read_by)
         self._binary = loss.is_binary
@@ -203,7 +208,12 @@ class Scorer:
     ) -> AlignedPredictions:
         """Read predictions without using labels, so that no refusal can depend on them."""
         read = read_predictions(
-            predictions, self.roster, self.loss, format=format, limits=self._limits
+            predictions,
+            self.roster,
+            self.loss,
+            format=format,
+            limits=self._limits,
+            may_be_labels=self._may_be_labels,
         )
         return AlignedPredictions.from_values(read, training=training)
 
