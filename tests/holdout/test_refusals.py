@@ -211,3 +211,22 @@ def test_numbered_labels_are_refused_too(tmp_path):
     names = {"label_1": "prediction_1", "label_2": "prediction_2"}
     assert guard.ask({names.get(name, name): values for name, values in labels.items()}).improved
     guard.close()
+
+
+def test_two_columns_of_probabilities_are_recognised(tmp_path):
+    labels = np.arange(40) % 2
+    for ids in (None, [f"x{row}" for row in range(40)]):
+        guard = lb.Holdout.create(tmp_path / f"{ids is None}.db", labels, questions=9, ids=ids)
+        likely = np.linspace(0.1, 0.9, 40)
+        with pytest.raises(InvalidPredictions, match=r"pass argmax\(axis=1\)") as refused:
+            guard.ask(np.column_stack([1 - likely, likely]))
+        assert refused.value.problems[0].code == "wrong_shape"
+        assert guard.remaining == 9
+        guard.close()
+
+
+def test_a_dict_by_id_is_refused_with_the_form_of_a_dict(tmp_path):
+    guard = lb.Holdout.create(tmp_path / "g.db", np.arange(40) % 2, questions=9)
+    with pytest.raises(InvalidPredictions, match=r"a dict of columns as \{'id': \[\.\.\.\]"):
+        guard.ask(dict.fromkeys(range(40), 1))
+    guard.close()

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _INDEX_NAME = "__index_level_0__"  # a named index, ignored unless it holds the holdout's ids
 _ACCEPTED = (
-    "Predictions are a path, bytes, an open binary file, an array, a list, a dict of columns, "
-    "or an object of pandas or polars"
+    "Predictions are a path, bytes, an open binary file, an array, a list, a dict of columns "
+    "as {'id': [...], 'prediction': [...]}, or an object of pandas or polars"
 )
 _TEXT = np.dtypes.StringDType()
 _MAX_COMPARED_CLASSES = 16  # with more classes, sorting is faster than comparing with each

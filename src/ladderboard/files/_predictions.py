@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.errors import InvalidPredictions, InvalidSetting, Problem
 from ladderboard.files._column_matching import (
     LABEL_NAMES,
     ColumnSelection,
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
+_TWO_COLUMNS = (
+    "A matrix with two columns is read as id and prediction; for class probabilities pass "
+    "argmax(axis=1), or use a metric that takes probabilities."
+)
 VALUE_RULES = {
     "missing_value": "is missing",
     "not_finite": "is infinite",
@@ -234,6 +238,8 @@ def _join_columns(
     problems = Problems(InvalidPredictions)
     id_name = "id" if selection.id is None or table.names is None else table.names[selection.id]
     check_rows(ids, matched_rows, len(columns[0]), roster, problems, column=id_name)
+    if problems.items and ids is not None and _may_be_probabilities(table, expected):
+        problems.items.insert(0, Problem("wrong_shape", None, 1, (), _TWO_COLUMNS))
     for name, parsed in zip(_column_names(table, selection), parsed_columns, strict=True):
         if expected.form == "one" and expected.classes is not None:
             _check_classes(parsed, expected.classes)
@@ -267,6 +273,12 @@ def _join_columns(
     ordered = np.empty_like(values)
     ordered[matched_rows] = values
     return ordered
+
+
+def _may_be_probabilities(table: Table, expected: ExpectedColumns) -> bool:
+    """Return whether an array may hold the probabilities of two classes, not ids and classes."""
+    is_array = table.names is None and not isinstance(table, CsvTable)
+    return is_array and expected.form == "one" and expected.classes is not None
 
 
 def _parse_column(column: Column, expected: ExpectedColumns) -> ParsedColumn:

@@ -64,7 +64,7 @@ def encode_predictions(predictions: Any, file_format: str | None = None) -> Payl
             data, declared or _media_type_from_name(getattr(predictions, "name", ""), data)
         )
     rule = "Predictions are a path, bytes, an open binary file, an array, a list, a dict of "
-    rule += "columns, or an object of pandas or polars; got "
+    rule += "columns as {'id': [...], 'prediction': [...]}, or an object of pandas or polars; got "
     rule += f"{type(predictions).__name__}."
     try:
         # Imported here: a client that sends files needs no NumPy.
