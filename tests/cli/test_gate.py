@@ -1,6 +1,7 @@
 """``ladderboard gate`` and ``plan --gate``: verdicts, exit codes, results of harnesses."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -70,7 +71,11 @@ def test_a_verdict_and_its_exit_codes(gate):
     unclear = gate("check", "gate.db", "same.csv", "--require", "better")
     assert unclear.code == 5
     assert unclear.out.startswith("Cannot tell. The two differ on 80 examples.")
+    assert '"Better" needed' in unclear.out
     assert gate("check", "gate.db", "same.csv").code == 0
+    close = gate("check", "gate.db", "same.csv", "--margin", "0.02", "--require", "not-worse")
+    assert close.code == 5
+    assert re.search(r'"Not worse" needed \d+ more wins than losses; "better" needed', close.out)
     allowed = ("check", "gate.db", "same.csv", "--margin", "0.2", "--require")
     assert gate(*allowed, "not-worse").code == 0
     assert gate(*allowed, "better").code == 1
@@ -85,7 +90,8 @@ def test_no_looks_left_is_three_and_no_incumbent_two(run_gate):
     assert "promote one first" in refused.err
     run_gate("promote", "gate.db", "old.csv")
     assert run_gate("check", "gate.db", "good.csv").code == 0
-    assert run_gate("check", "gate.db", "same.csv").code == 3
+    spent = run_gate("check", "gate.db", "same.csv")
+    assert (spent.code, "Make a new gate with new cases." in spent.err) == (3, True)
     assert run_gate("check", "gate.db", "good.csv").out.startswith("Same as look 1; not counted.")
 
 
@@ -158,6 +164,11 @@ def test_results_of_a_harness(run_gate, tmp_path):
     assert (report["outcome"], report["differing"], report["needed"]) == ("better", None, None)
     (tmp_path / "few.json").write_text('{"case0": true}')
     assert run_gate("check", "cases.db", "--results", "few.json").code == 2
+    refused = run_gate("check", "cases.db", "old.csv")
+    assert (refused.code, "takes the results of a harness" in refused.err) == (2, True)
+    rows = "".join(f"{case},1\n" for case in CASES)
+    (tmp_path / "scores.csv").write_text(f"id,score\n{rows}")
+    assert run_gate("check", "cases.db", "scores.csv").code == 0
     (tmp_path / "bad.json").write_text('{"case0": "yes"}')
     assert "A result is true, false" in run_gate("check", "cases.db", "--results", "bad.json").err
 
@@ -191,6 +202,13 @@ def test_scores_do_not_go_into_a_gate_of_predictions(gate, tmp_path):
     write_results(tmp_path / "new.json", [])
     refused = gate("check", "gate.db", "--results", "new.json")
     assert (refused.code, "takes predictions" in refused.err) == (2, True)
+
+
+def test_swapped_arguments_are_recognised(gate, run_cli):
+    swapped = run_cli("guard", "ask", "good.csv", "gate.db")
+    assert swapped.code == 4
+    assert swapped.err == "ladderboard: good.csv is not a guard's file. Is the order swapped?\n"
+    assert "Is the order swapped?" in gate("check", "good.csv", "gate.db").err
 
 
 def test_guards_and_gates_keep_to_their_commands(gate, run_cli):

@@ -55,8 +55,9 @@ def test_a_clear_gain_is_better_and_noise_is_not(gate):
     assert unclear.nats > better.nats
     assert unclear.needed == required_net_wins(76, unclear.nats, 0.05)
     assert str(unclear) == (
-        f'Cannot tell. The two differ on 76 examples. "Better" needed {unclear.needed} more wins '
-        "than losses. 48 looks left."
+        'Cannot tell. The two differ on 76 examples. "Not worse" needed '
+        f'{unclear.needed_not_worse} more wins than losses; "better" needed {unclear.needed} more '
+        "wins than losses. 48 looks left."
     )
 
 
@@ -81,6 +82,10 @@ def test_not_worse_needs_a_margin(gate):
     assert not verdict.better
     assert verdict.needed_not_worse < 0 < verdict.needed
     assert str(verdict).startswith("Not worse than the incumbent by more than 0.15.")
+    unclear = gate.check(pair(40, 80)[1], margin=0.15)
+    assert unclear.outcome == "cannot_tell"
+    allowed = f"at most {-unclear.needed_not_worse} more losses than wins"
+    assert f'"Not worse" needed {allowed}; "better" needed {unclear.needed} more' in str(unclear)
     # Differing on so few examples, it cannot be worse by so much: known without a label.
     assert gate.check(wrong_on(), margin=0.3).outcome in {"better", "not_worse"}
 

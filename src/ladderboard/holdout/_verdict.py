@@ -102,9 +102,13 @@ class Verdict:
         if not self.differing:
             return ["The two predict the same on every example."]
         differ = f"The two differ on {format_count(self.differing, 'example')}."
-        if self.needed is not None:
-            return [differ, f'"Better" needed {self.needed} more wins than losses.']
-        return [differ]
+        if self.needed is None:
+            return [differ]
+        better = f"needed {_format_net_wins(self.needed)}."
+        if not self.margin or self.needed_not_worse is None:
+            return [differ, f'"Better" {better}']
+        not_worse = _format_net_wins(self.needed_not_worse)
+        return [differ, f'"Not worse" needed {not_worse}; "better" {better}']
 
     def __str__(self) -> str:
         return self.reason
@@ -112,6 +116,17 @@ class Verdict:
     def describe(self) -> dict[str, Any]:
         """Return all fields as JSON-able values."""
         return {**vars(self), "reason": self.reason}
+
+
+def _format_net_wins(needed: int) -> str:
+    """Return how many wins less losses a verdict needs, as text.
+
+    >>> _format_net_wins(3), _format_net_wins(0), _format_net_wins(-2)
+    ('3 more wins than losses', 'as many wins as losses', 'at most 2 more losses than wins')
+    """
+    if needed > 0:
+        return f"{needed} more wins than losses"
+    return f"at most {-needed} more losses than wins" if needed else "as many wins as losses"
 
 
 def format_looks(count: int) -> str:

@@ -552,8 +552,10 @@ def refuse_if_budget_spent(chain_state: ChainState, budget: int, unit: str = "qu
     """Refuse a question or a look past the budget."""
     refuse_if_closed(chain_state)
     if chain_state.asked + chain_state.charged >= budget:
-        verb = "asked" if unit == "questions" else "used"
-        raise BudgetSpent(f"All {budget} {unit} were {verb}; the budget is spent.")
+        if unit == "looks":
+            advice = "Make a new gate with new cases."
+            raise BudgetSpent(f"All {budget} looks were used; the budget is spent. {advice}")
+        raise BudgetSpent(f"All {budget} {unit} were asked; the budget is spent.")
 
 
 def _too_many_ladders_message(

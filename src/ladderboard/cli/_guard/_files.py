@@ -12,7 +12,7 @@ import typer
 from ladderboard._formatting import printable
 from ladderboard.cli._options import require_new_file
 from ladderboard.cli._output import echo, echo_err, echo_json, wrap_lines
-from ladderboard.errors import InvalidSetting, LadderboardError
+from ladderboard.errors import InvalidSetting, InvalidState, LadderboardError
 
 if TYPE_CHECKING:
     from ladderboard.adapters import Scores
@@ -87,6 +87,7 @@ Summary = Annotated[
 
 _BUDGETS: dict[Kind, str] = {"guard": "questions", "gate": "looks"}
 
+_SQLITE_MAGIC = b"SQLite format 3\0"
 _SCHEMES = ("http://", "https://", "unix:")
 
 _MARKDOWN_SPECIAL = set("\\`*_{}[]<>#|~&!")  # in Markdown
@@ -136,7 +137,18 @@ def _open(opener: Any, kind: Kind, file: str, key_file: Path | None) -> Any:
             raise InvalidSetting(f"A served {kind} has its key itself; leave out --key-file.")
         return closing(opener.connect(file))  # finds the token by itself
     require_guard_file(file, kind)
+    if _is_foreign(Path(file)):
+        raise InvalidState(f"{file} is not a {kind}'s file. Is the order swapped?")
     return closing(opener.open(file, key_file=key_file))
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether a file begins with something else than a database does."""
+    try:
+        with path.open("rb") as file:
+            return not _SQLITE_MAGIC.startswith(file.read(len(_SQLITE_MAGIC)))
+    except OSError:
+        return False  # opening it says what is wrong
 
 
 def echo_status(

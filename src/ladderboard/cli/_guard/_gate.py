@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from enum import StrEnum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout import Gate, GateStatus, Verdict
 
 _SHOWN_LOOKS = 10
+_MAX_HEADER = 10_000
 _NOT_SHOWN, _CANNOT_TELL = 1, 5
 _RESULT_OPTIONS = {".json": "--results", ".xml": "--junit", ".eval": "--inspect"}
 _WHO_SEES_CASES = (
@@ -58,9 +59,10 @@ _WHO_SEES_CASES = (
 
 _HELP = """Compare candidates with an incumbent on hidden examples, as often as the budget allows.
 
-Exit codes: 0 done, or as required; 1 what was required was not shown; 2 invalid arguments or
-predictions; 3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5
-cannot tell whether it is as required. A refusal costs no look and changes nothing.
+Exit codes: 0 done, or as required; 1 another verdict was given; 2 invalid arguments or predictions;
+3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5 cannot tell,
+which includes clearly worse unless the gate was made with --worse. A refusal costs no look and
+changes nothing.
 """
 
 app = make_group(
@@ -275,9 +277,10 @@ def check(
     A refusal costs nothing. The same candidate with the same incumbent and margin gets the earlier
     verdict and costs nothing, so a run can be repeated.
 
-    Exit codes: 0 the look was answered, or as required; 1 what --require names was not shown; 2 the
-    predictions or the arguments are invalid; 3 no looks are left or the gate is closed; 4 the
-    gate's file is damaged, or storage failed; 5 cannot tell, with --require.
+    Exit codes: 0 the look was answered, or as required; with --require, 1 another verdict was
+    given; 2 the predictions or the arguments are invalid; 3 no looks are left or the gate is
+    closed; 4 the gate's file is damaged, or storage failed; with --require, 5 cannot tell, which
+    includes clearly worse unless the gate was made with --worse.
     """
     writer = open_summary(summary, "Gate", _summarise_verdict)
     with writer as add_to_summary, open_gate(file, key_file) as gate:
@@ -335,6 +338,11 @@ def _find_candidate(
             raise InvalidSetting(
                 f"This gate takes the results of a harness; give the file as {option} {predictions}"
             )
+        if gate.takes == "scores" and _lacks_scores(Path(predictions)):
+            raise InvalidSetting(
+                "This gate takes the results of a harness, with --results, --junit, --inspect or "
+                f"--lm-eval; or a file with the columns id and score, which {predictions} has not."
+            )
         return predictions_source(predictions, f"{command} -")
     if predictions or file_format:
         raise InvalidSetting(
@@ -346,6 +354,15 @@ def _find_candidate(
             "log: ladderboard gate create NEW.db --junit FILE --looks K"
         )
     return scores.table
+
+
+def _lacks_scores(path: Path) -> bool:
+    """Return whether this is a CSV file whose first line names no column of scores."""
+    if path.suffix.lower() not in {".csv", ".tsv"} or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        first = file.readline(_MAX_HEADER)
+    return b"score" not in first.replace(b"\0", b"").lower()  # also in UTF-16
 
 
 def status(
