@@ -103,7 +103,7 @@ def test_check_refuses_another_database(run_cli, boards, folder):
 def test_restore_recovers_a_lost_database(run_cli, boards, predictions, postgres, monkeypatch):
     to, key = boards
     token = run_cli("team", "add", "first", "Ada").out.strip()
-    run_cli("backup", "create", "backups", *to)
+    created = run_cli("backup", "create", "backups", *to, "--json").json
     for path in Path().glob("ladderboard.db*"):
         path.unlink() if path.is_file() else shutil.rmtree(path)
     name = f"cli_{secrets.token_hex(6)}"
@@ -113,12 +113,16 @@ def test_restore_recovers_a_lost_database(run_cli, boards, predictions, postgres
         monkeypatch.setenv("LADDERBOARD_DATABASE", database)
         result = run_cli("backup", "restore", "backups", *key)
         assert result.code == 0
-        assert "first is restored, and paused; head " in result.out
+        head = created["boards"][0]["head"]
+        assert f"first is restored, and paused; continues {head}; head " in result.out
+        assert "Nothing was restored." not in result.out
         assert "ladderboard board resume first --charge N" in result.out
         assert run_cli("board", "resume", "first", "--charge", 3).code == 0
         assert run_cli("board", "list", "--json").json["boards"][0]["status"] == "open"
         report = run_cli("backup", "restore", "backups", *key, "--json").json
         assert [(board["new"], board["status"]) for board in report["boards"]] == [(False, "open")]
+        result = run_cli("backup", "restore", "backups", *key)
+        assert (result.code, result.out.endswith("\nNothing was restored.\n")) == (0, True)
     assert token
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -129,6 +133,7 @@ def test_unusable_backups_and_keys_are_refused_with_a_reason(run_cli, boards, tm
         (("create", "nowhere/there", *to), "There is no folder"),
         (("create", "restore.key", *to), "restore.key is not a folder"),
         (("create", "backups"), "A passphrase is needed"),
+        (("create", "backups", "--to", "restore.key"), "restore.key holds a secret key"),
         (("create", "backups", *to, "--keep", 0), "--keep must be at least 1; got 0."),
         (("create", "backups", *to, "--without", "fish"), "no board 'fish' to leave out"),
         (("create", "backups", *to, "--passphrase-file", "x"), "not both"),

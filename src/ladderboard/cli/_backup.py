@@ -253,6 +253,7 @@ def restore(
     )
 
     backup, passphrase, key = _find_backup(folder, secret_key, passphrase_file)
+    heads = {board.board: board.head for board in backup.boards}
     restored = []
     with open_database(database, key_file, create=True) as boards:
 
@@ -262,12 +263,16 @@ def restore(
             restored.append({"board": slug, "new": new, "status": status, "head": head})
             if not as_json:
                 outcome = "is restored" if new else "exists already and stays as it is"
-                echo(f"{slug} {outcome}{_STATUS_SUFFIX.get(status, f', {status}')}; head {head}.")
+                origin = f"continues {heads[slug]}; " if new and head != heads[slug] else ""
+                status_text = _STATUS_SUFFIX.get(status, f", {status}")
+                echo(f"{slug} {outcome}{status_text}; {origin}head {head}.")
 
         restore_backup(boards, backup, passphrase=passphrase, secret_key=key, on_board=report)
     if as_json:
         echo_json({"folder": str(backup.path), "time": backup.time, "boards": restored})
         return
+    if not any(row["new"] for row in restored):
+        echo("Nothing was restored.")
     waiting = [row["board"] for row in restored if row["status"] == "restored"]
     if waiting:
         echo(

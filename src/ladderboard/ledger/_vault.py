@@ -291,6 +291,11 @@ def _find_key(path: Path, prefix: str) -> str:
     for line in lines:
         if line.strip().startswith(prefix):
             return line.strip()
+    if prefix == _PUBLIC and any(line.strip().upper().startswith(_SECRET) for line in lines):
+        raise InvalidSetting(
+            f"{path} holds a secret key, which must stay private; give its public key, which "
+            f"begins with {_PUBLIC}: it is in the comment above the key."
+        )
     raise InvalidSetting(f"{path} has no key that begins with {prefix}.")
 
 
