@@ -266,3 +266,21 @@ def test_without_psycopg_a_postgres_database_is_a_problem(tmp_path):
     result = run_without("psycopg", "doctor", "--database", address, cwd=tmp_path)
     assert "PostgreSQL needs psycopg" in result.stdout
     assert (result.returncode, result.stderr) == (1, "")
+
+
+def test_boards_that_wait_after_a_restore_are_notes(doctor, run_cli, database_options, tmp_path):
+    assert "boards" not in doctor(*database_options)
+    public = run_cli("board", "keygen", tmp_path / "restore.key").out.strip()
+    run_cli("backup", "create", tmp_path / "backups", "--to", public, *database_options)
+    options = ["--database", tmp_path / "srv/new.db", *database_options[2:]]
+    secret = ("--secret-key", tmp_path / "restore.key")
+    assert run_cli("backup", "restore", tmp_path / "backups", *secret, *options).code == 0
+    assert doctor(*options)["boards"] == [
+        (
+            "note",
+            "first was restored and takes no submissions until it is resumed.",
+            "ladderboard board resume first --charge N",
+        )
+    ]
+    assert run_cli("board", "resume", "first", "--charge", 0, *options).code == 0
+    assert "boards" not in doctor(*options)

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from ladderboard.board._repository import count_boards as count_boards
     from ladderboard.board._repository import read_signing_key as read_signing_key
     from ladderboard.board._repository import sample_key as sample_key
+    from ladderboard.board._repository import waiting_slugs as waiting_slugs
     from ladderboard.board._resolution import describe_sizes as describe_sizes
     from ladderboard.board._rules import (
         Baseline,
@@ -268,7 +269,13 @@ _NAMES = {
         "document_fields",
     ],
     "_people": ["TeamWithToken", "VerifiedIdentity"],
-    "_repository": ["BOARD_SCHEMA", "count_boards", "read_signing_key", "sample_key"],
+    "_repository": [
+        "BOARD_SCHEMA",
+        "count_boards",
+        "read_signing_key",
+        "sample_key",
+        "waiting_slugs",
+    ],
     "_resolution": ["describe_sizes"],
     "_rules": [
         "Baseline",

@@ -909,6 +909,7 @@ _INSERT_SERVER_VALUE = "INSERT INTO main.server (name, value) VALUES (?, ?) ON C
 _SELECT_SERVER_VALUE = "SELECT value FROM main.server WHERE name = ?"
 _LOCK_SERVER = "UPDATE main.server SET value = value WHERE name = ?"
 _COUNT_BOARDS = "SELECT COUNT(*) FROM main.board"
+_RESTORED_SLUGS = "SELECT slug FROM main.board WHERE status = 'restored' ORDER BY slug"
 # Rules are JSON without spaces, with this key only if the board is not listed. Quotes in texts are
 # escaped, so no title looks like it.
 _NOT_LISTED, _MEMBERS_ONLY, _NONE = '%"listing":"%', '%"listing":"members"%', ""
@@ -955,6 +956,11 @@ def read_signing_key(query: Query) -> bytes | None:
 def count_boards(query: Query) -> int:
     """Return how many boards there are."""
     return int(query(_COUNT_BOARDS)[0][0])
+
+
+def waiting_slugs(query: Query) -> list[str]:
+    """Return the slugs of boards that were restored and wait to be resumed."""
+    return [row[0] for row in query(_RESTORED_SLUGS)]
 
 
 def lock_server(view: TableView) -> None:

@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from ladderboard._formatting import format_count, format_size
 from ladderboard._version import __version__
-from ladderboard.board import BOARD_SCHEMA, SERVER, count_boards, read_signing_key
+from ladderboard.board import BOARD_SCHEMA, SERVER, count_boards, read_signing_key, waiting_slugs
 from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
@@ -118,7 +118,8 @@ class DatabaseState(NamedTuple):
     """The state of a database.
 
     ``behind``: an older Ladderboard wrote it, and opening it will migrate it; ``ahead``: a newer
-    one did. ``encrypted_value`` is one to try the key file on.
+    one did. ``encrypted_value`` is one to try the key file on; ``waiting`` are boards that were
+    restored and not resumed.
     """
 
     version: int
@@ -126,6 +127,7 @@ class DatabaseState(NamedTuple):
     ahead: bool
     boards: int = 0
     encrypted_value: bytes | None = None
+    waiting: tuple[str, ...] = ()
 
 
 def _has_log(path: Path) -> bool:
@@ -205,6 +207,7 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
         ahead=False,
         boards=boards,
         encrypted_value=encrypted_value,
+        waiting=tuple(waiting_slugs(run)) if board_version else (),
     )
 
 
@@ -556,6 +559,9 @@ def _check_storage(settings: ResolvedSettings) -> Iterator[Finding]:
     except OSError as error:
         findings, state = [_cannot_inspect("database", error)], None
     yield from findings
+    for slug in () if state is None else state.waiting:
+        message = f"{slug} was restored and takes no submissions until it is resumed."
+        yield note("boards", message, f"ladderboard board resume {slug} --charge N")
     try:
         yield from check_key(
             settings["key_file"], None if state is None else state.encrypted_value, path
