@@ -42,6 +42,7 @@ def test_warnings_and_exceptions_are_logged_without_their_text(monkeypatch):
             logging.getLogger("asyncio").exception("never retrieved: %s", SECRET)
         logging.getLogger("ladderboard.parse").error("a parser broke down\nfor a reason")
         logging.getLogger("other").info("not worth a line")
+        logging.getLogger("psycopg.pool").warning("error connecting: %s", SECRET)
     assert hooks_before == (sys.excepthook, threading.excepthook, warnings.showwarning)
     assert logging.getLogger().handlers == []
     entries = read_lines(to.getvalue())

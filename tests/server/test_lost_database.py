@@ -17,7 +17,7 @@ import pytest
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
 from ladderboard.server import _app, _webhooks
-from support.postgres import PostgresServer
+from support.postgres import PASSWORD, PostgresServer
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
 
@@ -87,7 +87,7 @@ def errors_in(live_server):
     return [line["said"] for line in lines if line["event"] == "error"]
 
 
-def test_a_stopped_database_gives_503_until_it_is_back(server, postgres_server):
+def test_a_stopped_database_gives_503_until_it_is_back(server, postgres_server, caplog):
     assert_recovered(server, 30, 1)
     # SIGQUIT drops all connections and uncommitted work at once.
     postgres_server.end(signal.SIGQUIT)
@@ -99,6 +99,12 @@ def test_a_stopped_database_gives_503_until_it_is_back(server, postgres_server):
     assert all(
         "Cannot connect to the PostgreSQL database" in message for message in errors_in(server)
     )
+    lost, back = [
+        record.getMessage() for record in caplog.records if record.name == "ladderboard.database"
+    ]
+    assert lost.startswith("Cannot connect to the PostgreSQL database")
+    assert back.startswith("Connected to the PostgreSQL database")
+    assert PASSWORD not in lost + back
     postgres_server.run(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"

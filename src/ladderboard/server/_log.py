@@ -186,7 +186,9 @@ class _LogHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Write one record, unless it repeats what ``ladderboard.database`` reports."""
+        if record.name.startswith("psycopg.pool"):
+            return
         fields: dict[str, Any] = {"logger": record.name, "level": record.levelname.lower()}
         if record.name.partition(".")[0] == "ladderboard":
             fields["said"] = " ".join(record.getMessage().split())

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from types import ModuleType
 
+_LOG = logging.getLogger("ladderboard.database")
+_LOG.addHandler(logging.NullHandler())  # commands show the error itself
+_REPORT_PAUSE = 60.0  # seconds between two reports that no connection can be opened
 _KEEPALIVE = 60  # seconds between keepalives, unless the address says otherwise, for firewalls
 _MAX_CONNECTIONS = 100  # of one process; the default of a whole PostgreSQL server
 _ACQUIRE_STEP = 0.05  # seconds between two checks of why there is no connection yet
@@ -217,6 +220,8 @@ class PostgresAddress:
         self.timeouts = PostgresTimeouts()
         self.failure: ConnectFailure | None = None  # of the last connection that was not opened
         self._retry_after = 0.0  # no attempt to connect before this time
+        self._lost = False  # it was logged that no connection can be opened
+        self._reported_at = -_REPORT_PAUSE
         psycopg = load_psycopg()
         try:
             self._parts = psycopg.conninfo.conninfo_to_dict(self.url)
@@ -278,9 +283,16 @@ class PostgresAddress:
         except StorageFailed as error:
             connection.close()
             raise self._record(error) from None
+        if self._lost:
+            self._lost = False
+            _LOG.warning("Connected to %r again.", self)
 
     def _record(self, error: StorageFailed) -> StorageFailed:
+        """Keep an error for those who wait; log the first one of an outage."""
         self.failure = ConnectFailure(monotonic(), error)
+        if not self._lost and monotonic() >= self._reported_at + _REPORT_PAUSE:
+            self._lost, self._reported_at = True, monotonic()
+            _LOG.warning("%s", error)
         return error
 
     def refuse_unsafe(self, settings: tuple[Any, ...]) -> None:
