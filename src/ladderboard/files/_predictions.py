@@ -63,7 +63,6 @@ def read_predictions(
     *,
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
-    may_be_labels: bool = True,
 ) -> NDArray[Any]:
     r"""Return predictions in the holdout's order, fit for ``loss.score``.
 
@@ -80,8 +79,6 @@ def read_predictions(
         One of csv, tsv, parquet, arrow, jsonl, npy; detected if not given.
     limits
         The maximum size of a file.
-    may_be_labels
-        Whether predictions may be named like labels; if not, they are refused unless declared.
 
     Raises
     ------
@@ -116,7 +113,7 @@ def read_predictions(
         wanted = {"ids": declared.id, "predictions": declared.submitted}
         ids, values = find_columns(table.names, wanted, InvalidPredictions)
         selection = _select_declared(table.names, ids, values, expected)
-        _check_names(table, selection, roster, may_be_labels=may_be_labels)
+        _check_names(table, selection, roster)
         if len(ids) > 1:
             return _join_several_ids(
                 table, ids, selection, roster=roster, loss=loss, expected=expected
@@ -124,9 +121,9 @@ def read_predictions(
     else:
         id_position = find_id_column(table.names)
         if id_position is None:
-            return _read_without_id(table, roster, loss, expected, may_be_labels=may_be_labels)
+            return _read_without_id(table, roster, loss, expected)
         selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
-        _check_names(table, selection, roster, may_be_labels=may_be_labels)
+        _check_names(table, selection, roster)
     positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
     columns = None
@@ -173,11 +170,9 @@ def _join_several_ids(
     return _join_columns(table, selection, combined, roster=roster, loss=loss, expected=expected)
 
 
-def _check_names(
-    table: Table, selection: ColumnSelection, roster: Roster, *, may_be_labels: bool
-) -> None:
+def _check_names(table: Table, selection: ColumnSelection, roster: Roster) -> None:
     """Refuse predictions of which every column is named like labels, if they must not be."""
-    if may_be_labels:
+    if roster.may_be_labels:
         return
     declared = roster.columns
     label, submitted = ((), ()) if declared is None else (declared.label, declared.submitted)
@@ -196,18 +191,13 @@ def _check_names(
 
 
 def _read_without_id(
-    table: Table,
-    roster: Roster,
-    loss: Loss,
-    expected: ExpectedColumns,
-    *,
-    may_be_labels: bool,
+    table: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
 ) -> NDArray[Any]:
     """Read a file without a column named id; another column may hold the ids."""
     all_columns = table.load_all(as_numbers=expected.number)
     id_position = IdColumnFinder(table.names, all_columns, roster, expected).find()
     selection = _select_columns(table, expected, id_position)
-    _check_names(table, selection, roster, may_be_labels=may_be_labels)
+    _check_names(table, selection, roster)
     positions = [*([] if selection.id is None else [selection.id]), *selection.values]
     selected = [all_columns[position] for position in positions]
     columns = [column for column in selected if column is not None]

@@ -10,6 +10,7 @@ soon as its block of the file is read, so the full columns are never in memory.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -112,12 +113,16 @@ class Roster:
         kind: str | None = None,
         width: int | None = None,
         columns: DeclaredColumns | None = None,
+        *,
+        may_be_labels: bool = True,
     ) -> None:
         self.n = n
         self.ids = ids
         self.kind = kind
         self.width = width
         self.columns = columns
+        self.may_be_labels = may_be_labels
+        """Whether predictions may be named like labels without being declared."""
         integers = isinstance(ids, np.ndarray)
         self.has_integer_ids = ids is None or integers
         """Whether ids are integers; rows without ids are numbered from 0."""
@@ -159,7 +164,8 @@ class Roster:
         return cls(len(column), read_ids(column), kind, columns=columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Roster, (self.n, self.ids, self.kind, self.width, self.columns)
+        make = partial(Roster, may_be_labels=self.may_be_labels)
+        return make, (self.n, self.ids, self.kind, self.width, self.columns)
 
     def __repr__(self) -> str:
         ids = None if self.ids is None else format_names(self.names_of(np.arange(min(self.n, 11))))

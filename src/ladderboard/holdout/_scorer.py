@@ -153,6 +153,7 @@ class Scorer:
     ) -> None:
         self.loss = loss
         self.roster = Roster.of(table, columns=columns)
+        self.roster.may_be_labels = may_be_labels or not loss.uses_labels
         self._rows = rows
         scored = table if rows is None else table.select_rows(rows)
         self.grouping = scored.grouping
@@ -164,7 +165,6 @@ class Scorer:
             )
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
-        self._may_be_labels = may_be_labels or not loss.uses_labels
         self._is_custom_loss = type(loss) not in LOSSES.values()
         self._convert = None if read_by is None else self._converter(read_by)
         self._binary = loss.is_binary
@@ -208,12 +208,7 @@ class Scorer:
     ) -> AlignedPredictions:
         """Read predictions without using labels, so that no refusal can depend on them."""
         read = read_predictions(
-            predictions,
-            self.roster,
-            self.loss,
-            format=format,
-            limits=self._limits,
-            may_be_labels=self._may_be_labels,
+            predictions, self.roster, self.loss, format=format, limits=self._limits
         )
         return AlignedPredictions.from_values(read, training=training)
 
