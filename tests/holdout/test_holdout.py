@@ -311,7 +311,7 @@ def test_existing_files_are_never_overwritten(path):
         ({"questions": 1.5}, "questions"),
         ({"beta": 0}, "beta"),
         ({"loss": "max_error"}, "max_error"),
-        ({"loss": "nothing"}, "no loss"),
+        ({"loss": "nothing"}, "no metric"),
         ({"mechanism": "nothing"}, "no mechanism"),
         ({"labels": []}, "."),
         ({"labels": [0, None]}, "missing"),
