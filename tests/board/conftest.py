@@ -25,8 +25,8 @@ def clock():
 
 
 _ON_BOTH_DATABASES = {
-    "test_board", "test_boards", "test_erasure", "test_identities", "test_store_database",
-    "test_stored_predictions",
+    "test_board", "test_boards", "test_erasure", "test_identities", "test_queue",
+    "test_store_database", "test_stored_predictions",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, FolderStore
+from ladderboard.board._repository import list_submissions, update_board
 from ladderboard.errors import LadderboardError, NotOpen, StorageFailed
 from ladderboard.ledger import SqliteStorage
 
@@ -26,11 +27,11 @@ class CountingTransactions:
         self.count, self._transaction, self._fail = 0, book.transaction, set(fail)
         book.transaction = self
 
-    def __call__(self):
+    def __call__(self, prefetch):
         self.count += 1
         if self.count in self._fail:
-            return _Uncertain(self._transaction())
-        return self._transaction()
+            return _Uncertain(self._transaction(prefetch))
+        return self._transaction(prefetch)
 
 
 class _Uncertain:
@@ -146,3 +147,43 @@ def test_files_without_a_row_are_swept_after_a_crash(board, submit, predict, joi
     with pytest.raises(LadderboardError):
         board.read_stored_file(orphan)
     assert board.read_stored_file(stored_location(board)) == board.scorer().read(predict(30)).packed
+
+
+def test_jobs_of_a_transaction_see_changes_of_others(boards, make_folder, submit, predict, join):
+    board = boards.create(make_folder(questions="1000"))
+    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+    submit(board, ada, predict(90))
+
+    def enlarge(transaction):
+        row = board.read_row(transaction.view)
+        update_board(transaction.view, stored=row.stored + 1000)
+
+    jobs = [
+        lambda: submit(board, ada, predict(80)),
+        lambda: submit(board, bob, predict(70)),
+        lambda: board.queue.run(enlarge),
+        lambda: submit(board, ada, predict(60)),
+        lambda: submit(board, bob, predict(50)),
+    ]
+    turns = CountingTransactions(board.book)
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        with board.queue._leader_lock:
+            futures = []
+            for job in jobs:
+                futures.append(pool.submit(job))
+                while len(board.queue._waiting) < len(futures):
+                    pass
+        results = [future.result() for future in futures]
+    assert turns.count == 1
+    del results[2]
+    assert [answer.number for answer in results] == [2, 1, 3, 2]
+    sizes = [row.size for team in (1, 2) for row in stored_rows(board, team)]
+    assert len(sizes) == 5
+    row = board.row()
+    assert (row.stored, row.best) == (sum(sizes) + 1000, round(50 / 300, 2))
+    assert board.book.check() == 5
+
+
+def stored_rows(board, team):
+    with board.reading() as view:
+        return list_submissions(view, team, before=None, limit=10)

@@ -197,17 +197,16 @@ def test_a_connection_lost_at_commit_is_uncertain(storage, kill, grow):
 
 def test_an_answer_lost_after_the_commit_is_uncertain(storage, grow, monkeypatch):
     assert seen(storage) == BEFORE
-    execute, lost = psycopg.Connection.execute, []
+    run, lost = _postgres.CommandRunner.run, []
 
-    def lose(connection, statement, *rest):
-        cursor = execute(connection, statement, *rest)
-        if statement == "COMMIT":
-            connection.close()
-            lost.append(connection)
+    def lose(runner, commands, *rest):
+        results = run(runner, commands, *rest)
+        if commands[-1].text == b"COMMIT":
+            lost.append(runner)
             raise psycopg.OperationalError("the connection is lost")
-        return cursor
+        return results
 
-    monkeypatch.setattr(psycopg.Connection, "execute", lose)
+    monkeypatch.setattr(_postgres.CommandRunner, "run", lose)
     with (
         pytest.raises(StorageFailed, match="may or may not") as caught,
         storage.write_transaction("b") as book,
@@ -217,6 +216,70 @@ def test_an_answer_lost_after_the_commit_is_uncertain(storage, grow, monkeypatch
     assert caught.value.uncertain
     assert seen(storage) == AFTER
     assert len(lost) == 1  # the next transaction has a connection of its own
+
+
+def test_a_write_takes_two_messages(storage, grow, monkeypatch):
+    assert seen(storage) == BEFORE
+    run, messages = _postgres.CommandRunner.run, []
+
+    def count(runner, commands, *rest):
+        messages.append(len(commands))
+        return run(runner, commands, *rest)
+
+    monkeypatch.setattr(_postgres.CommandRunner, "run", count)
+    with storage.write_transaction("b") as book:
+        grow(book, b"secret")
+        book.add_dedupe_key(b"new", 1, defer=True)
+        book.set_ladder_state(0, b"after", defer=True)
+        assert (book.find_by_dedupe_key(b"new"), book.ladder_state(0)) == (1, b"after")
+    monkeypatch.undo()
+    # Begin (three), lock and state; then entry, secret, key, ladder and commit.
+    assert messages == [5, 5]
+    assert seen(storage) == AFTER
+
+
+def test_prefetched_rows_are_those_under_the_lock(postgres, schema, storage, grow):
+    statement = "SELECT name FROM main.book WHERE id = ?"
+    assert seen(storage) == BEFORE
+    with storage.write_transaction("b", lambda book: [(statement, (book,))]) as book:
+        before = book.query_prefetched(statement, (book.book_id,))
+        postgres.run(f"INSERT INTO {schema}.book (name) VALUES ('c')")
+        assert book.query_prefetched(statement, (book.book_id,)) is before
+        book.drop_prefetched()
+        again = book.query_prefetched(statement, (book.book_id,))
+        assert again is not before
+        assert again == before == [("b",)]
+        grow(book, b"secret")
+    assert seen(storage)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda book: book.add_dedupe_key(b"new", 1, defer=True), "belongs to an entry"),
+        (lambda book: book.set_ladder_state(9, b"after", defer=True), "no ladder 9"),
+    ],
+)
+def test_a_deferred_change_of_no_row_commits_nothing(storage, grow, act, message):
+    with storage.write_transaction("b") as book:
+        book.add_dedupe_key(b"new", 0)
+    before = seen(storage)
+    with pytest.raises(InvalidState, match=message):
+        writing_only(storage, grow, act)
+    assert seen(storage) == before
+
+
+def writing_only(storage, grow, act):
+    with storage.write_transaction("b") as book:
+        grow(book, b"secret")
+        act(book)
+
+
+def test_text_with_nul_is_refused_and_ends_the_transaction(storage, grow):
+    statement = "SELECT id FROM main.book WHERE name = ?"
+    with pytest.raises(StorageFailed, match="NUL"):
+        writing_only(storage, grow, lambda book: book.query(statement, ("b\0",)))
+    assert seen(storage) == BEFORE
 
 
 def test_a_commit_that_the_server_refuses_is_certain(postgres, schema, storage, grow):

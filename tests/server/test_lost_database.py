@@ -170,6 +170,7 @@ def open_transaction(postgres_server):
         pass
     connection = storage._pool.acquire()
     connection.begin(write=False)
+    connection.query("SELECT 1")
     yield storage, connection
     storage.close()
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ladderboard.board._standings import FurtherValues, RecordHistory
     from ladderboard.board._store import SubmissionStore
     from ladderboard.files import HoldoutTable, Limits
-    from ladderboard.ledger import Book, BookTransaction, ChainState, ReadView
+    from ladderboard.ledger import Book, BookTransaction, ChainState, Prefetch, ReadView
     from ladderboard.mechanisms import Release
 
 
@@ -82,10 +82,12 @@ class KeyedLock:
 
 
 class _QueuedJob(Generic[Result]):
-    __slots__ = ("done", "error", "result", "wake", "work")
+    __slots__ = ("done", "error", "prefetch", "result", "wake", "work")
 
-    def __init__(self, work: Callable[[BookTransaction], Result]) -> None:
-        self.work = work
+    def __init__(
+        self, work: Callable[[BookTransaction], Result], prefetch: Prefetch | None
+    ) -> None:
+        self.work, self.prefetch = work, prefetch
         self.done = False
         self.wake = threading.Lock()  # released when the job is done, or when its thread must lead
         self.wake.acquire()
@@ -130,9 +132,15 @@ class TransactionQueue:
         self._lock = threading.Lock()  # protects both
         self._leader_lock = threading.Lock()  # held by the leader
 
-    def run(self, work: Callable[[BookTransaction], Result]) -> Result:
-        """Run a job, perhaps together with others; return its result after the commit."""
-        job = _QueuedJob(work)
+    def run(
+        self, work: Callable[[BookTransaction], Result], prefetch: Prefetch | None = None
+    ) -> Result:
+        """Run a job, perhaps together with others; return its result after the commit.
+
+        ``prefetch`` returns statements that the job needs. Such a job keeps in
+        ``BookTransaction.rows`` what it has changed, for the jobs that follow in its transaction.
+        """
+        job = _QueuedJob(work, prefetch)
         with self._lock:
             self._waiting.append(job)
             first, self._busy = not self._busy, True
@@ -203,8 +211,13 @@ class TransactionQueue:
     def _run_in_one_transaction(self, jobs: list[_QueuedJob[Any]]) -> _TransactionFailure | None:
         """Run jobs in one transaction; return the failure if it was rolled back."""
         begun = False
+
+        def prefetch(book: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+            for job in jobs:
+                yield from () if job.prefetch is None else job.prefetch(book)
+
         try:
-            with self._book.transaction() as transaction:
+            with self._book.transaction(prefetch) as transaction:
                 begun = True
                 for job in jobs:
                     job.result = job.error = None
@@ -219,6 +232,8 @@ class TransactionQueue:
                         ):  # it had begun to write: roll back
                             raise
                         job.error = refused
+                    if job.prefetch is None:  # it may have changed any row
+                        transaction.forget_rows()
         except Exception as error:  # noqa: BLE001 - raised in the waiting threads
             return _TransactionFailure(error, begun)
         return None

@@ -203,17 +203,23 @@ class Sender(NamedTuple):
 
 
 def read_board_and_team(
-    view: ReadView, number: int, sender: Sender | None = None
+    view: ReadView, number: int, sender: Sender | None = None, *, prefetched: bool = False
 ) -> tuple[BoardRow, TeamRow]:
     """Return the view's board and one of its teams, by its number.
 
-    Refuse a ``sender`` who does not act for this team any more.
+    Refuse a ``sender`` who does not act for this team any more. Rows may be ``prefetched`` if the
+    caller knows what the transaction has changed since.
     """
-    if sender is None:
-        rows = view.query(_SELECT_BOARD_AND_TEAM, (number, view.book_id))
-    else:
-        rows = view.query(_SELECT_BOARD_AND_SENDER, (number, *sender, view.book_id))
+    query = view.query_prefetched if prefetched else view.query
+    rows = query(*board_and_team_statement(view.book_id, number, sender))
     return _split_board_and_team(view, number, rows, sender)
+
+
+def board_and_team_statement(book: int, number: int, sender: Sender | None) -> Statement:
+    """Return the statement of ``read_board_and_team``, to be prefetched."""
+    if sender is None:
+        return _SELECT_BOARD_AND_TEAM, (number, book)
+    return _SELECT_BOARD_AND_SENDER, (number, *sender, book)
 
 
 def read_board_team_and_state(

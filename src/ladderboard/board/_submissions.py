@@ -24,6 +24,7 @@ from ladderboard.board._board import KeyedLock
 from ladderboard.board._model import RecordRow, SubmissionRow
 from ladderboard.board._people import accepted_version
 from ladderboard.board._repository import (
+    board_and_team_statement,
     find_submission_by_entry,
     find_team,
     read_board,
@@ -380,7 +381,11 @@ class SubmissionService:
                 submission_id, row.epoch, team_row, sender, questions, incoming, prepared
             )
             recorded = board.queue.run(
-                lambda transaction: self._record_in_transaction(transaction, job)
+                lambda transaction: self._record_in_transaction(transaction, job),
+                lambda book: [
+                    board_and_team_statement(book, team_row.number, sender),
+                    *board.book.statements_for(book, questions[0]),
+                ],
             )
             is_stored = recorded.id == submission_id
             if is_stored:
@@ -400,7 +405,9 @@ class SubmissionService:
         board, view = self._board, transaction.view
         submission_id, epoch, checked_team, sender, questions, incoming, prepared = job
         number = checked_team.number
-        row, team_row = read_board_and_team(view, number, sender)
+        row, team_row = read_board_and_team(view, number, sender, prefetched=True)
+        row = transaction.rows.get("board", row)
+        team_row = transaction.rows.get(number, team_row)
         if (team_row.id, team_row.erased) != (checked_team.id, checked_team.erased):
             raise NotFound("There is no such team.")
         earlier = transaction.find_duplicate(questions[0])
@@ -465,6 +472,7 @@ class SubmissionService:
             },
             board={"pooled": pooled, "stored": row.stored, "best": best},
         )
+        transaction.rows.update({"board": row, number: team_row})
         quota = remaining_quota(view, rules, row, team_row, moment)
         receipt = outcome.receipt or board.book.receipt_for(view, outcome)
         gain = outcome.smallest_gain or 0.0

@@ -80,6 +80,7 @@ from ladderboard.ledger._storage import translate_sqlite_error as translate_sqli
 if TYPE_CHECKING:
     from ladderboard.ledger._storage import PostgresAddress as PostgresAddress
     from ladderboard.ledger._storage import PostgresStorage
+    from ladderboard.ledger._storage import Prefetch as Prefetch
     from ladderboard.ledger._storage import load_psycopg as load_psycopg
     from ladderboard.ledger._vault import (
         Passphrase,

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger._commitments import Encryption, Opening
     from ladderboard.ledger._gate import GateState, RecordedLook, ScoredLook
     from ladderboard.ledger._high_water import HighWaterMark
-    from ladderboard.ledger._storage import ChainState, ReadView, Storage, WriteView
+    from ladderboard.ledger._storage import ChainState, Prefetch, ReadView, Storage, WriteView
 
     AnyAnswer = TypeVar("AnyAnswer", RecordedAnswer, RecordedLook)
 
@@ -249,12 +249,15 @@ class Book(BookContext):
             yield view
 
     @contextmanager
-    def transaction(self) -> Iterator[BookTransaction]:
-        """Begin a transaction that can append entries; it is committed when the block ends."""
+    def transaction(self, prefetch: Prefetch | None = None) -> Iterator[BookTransaction]:
+        """Begin a transaction that can append entries; it is committed when the block ends.
+
+        ``prefetch`` as for ``Storage.write_transaction``.
+        """
         self._is_past_mark = False
         position = self._read_mark()
         try:
-            with self.storage.write_transaction(self.name) as view:
+            with self.storage.write_transaction(self.name, prefetch) as view:
                 transaction = BookTransaction(self, view, self._checked_chain_state(view, position))
                 self._is_past_mark = True
                 yield transaction

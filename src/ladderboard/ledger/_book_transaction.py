@@ -34,9 +34,10 @@ from ladderboard.ledger._gate import (
     RecordedLook,
     ScoredLook,
 )
+from ladderboard.ledger._storage import question_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from numpy.typing import NDArray
 
@@ -265,6 +266,14 @@ class BookContext:
         names = view.ladder_names()
         return names if self.ladder_sessions.resume(view, 0).questions else names[1:]
 
+    def statements_for(
+        self, book: int, question: ScoredQuestion
+    ) -> list[tuple[str, tuple[Any, ...]]]:
+        """Return the statements that a question needs, to be prefetched."""
+        keys = (self.dedupe_key(question), self.idempotency_dedupe_key(question))
+        known_keys = [key for key in keys if key is not None]
+        return question_statements(book, known_keys, self._numbers.get(question.ladder))
+
     def forget_ladder_numbers(self) -> None:
         """Read the numbers of ladders again, because the start of some was rolled back."""
         self._numbers = {"": 0}
@@ -279,6 +288,13 @@ class BookTransaction:
     def __init__(self, book: BookContext, view: WriteView, chain_state: ChainState) -> None:
         self._book, self.view, self.chain_state = book, view, chain_state
         self._now: int | None = None
+        self.rows: dict[Hashable, Any] = {}
+        """Rows of other packages as this transaction has left them, for its next operation."""
+
+    def forget_rows(self) -> None:
+        """Read everything again, because any row may have changed."""
+        self.rows.clear()
+        self.view.drop_prefetched()
 
     @property
     def now(self) -> int:

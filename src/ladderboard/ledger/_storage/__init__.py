@@ -16,12 +16,14 @@ from ladderboard.ledger._storage._sql import ReadView as ReadView
 from ladderboard.ledger._storage._sql import Storage as Storage
 from ladderboard.ledger._storage._sql import TableView as TableView
 from ladderboard.ledger._storage._sql import WriteView as WriteView
+from ladderboard.ledger._storage._sql import question_statements as question_statements
 from ladderboard.ledger._storage._sqlite import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
 from ladderboard.ledger._storage._sqlite import SqliteStorage as SqliteStorage
 from ladderboard.ledger._storage._sqlite import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage._sqlite import translate_sqlite_error as translate_sqlite_error
 
 if TYPE_CHECKING:
+    from ladderboard.ledger._storage._pool import Prefetch as Prefetch
     from ladderboard.ledger._storage._postgres import PostgresAddress as PostgresAddress
     from ladderboard.ledger._storage._postgres import PostgresStorage as PostgresStorage
     from ladderboard.ledger._storage._postgres import load_psycopg as load_psycopg

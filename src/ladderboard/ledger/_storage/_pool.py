@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 from ladderboard.errors import InvalidState, StorageFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    Prefetch = Callable[[int], Iterable[tuple[str, tuple[Any, ...]]]]
+    """Returns the statements to read with a book's lock, each with its values, by its number."""
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for other writers
 _NESTED_WRITE = "This thread is changing the book already; end that transaction first."
@@ -91,6 +94,7 @@ class Connection(ABC):
         self.broken = False
         self.known_states: dict[int, Any] = {}
         """Chain states that need no reading in the current write transaction, by book."""
+        self.prefetched: dict[tuple[str, tuple[Any, ...]], list[tuple[Any, ...]]] = {}
 
     @abstractmethod
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -124,6 +128,24 @@ class Connection(ABC):
 
         A ``fresh`` book was added in this transaction, which may still be rolled back.
         """
+
+    def prefetch(self, book: str, reads: Prefetch) -> None:
+        """Run statements as soon as the book is locked, if this saves messages to a server."""
+        del book, reads
+
+    def query_prefetched(
+        self, statement: str, values: tuple[Any, ...] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement, as it was prefetched if it was.
+
+        The caller makes sure that this transaction has not changed these rows since.
+        """
+        rows = self.prefetched.get((statement, values)) if self.prefetched else None
+        return self.query(statement, values) if rows is None else rows
+
+    def drop_prefetched(self) -> None:
+        """Forget what was prefetched, because any row may have changed."""
+        self.prefetched = {}
 
     @abstractmethod
     def check_before_write(self) -> None:
@@ -187,6 +209,10 @@ class _PoisonedConnection:
         raise StorageFailed(
             "This transaction cannot go on after an error or a fork; it was rolled back."
         )
+
+    def run(self, *_: object, **__: object) -> NoReturn:
+        """Refuse."""
+        self.execute()
 
     def cursor(self) -> _PoisonedConnection:
         """Return this object as the cursor."""

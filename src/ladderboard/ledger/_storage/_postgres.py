@@ -6,10 +6,11 @@ import hashlib
 import logging
 import os
 import re
+import select
 import threading
 import weakref
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -38,8 +39,10 @@ from ladderboard.ledger._storage._schema import (
 from ladderboard.ledger._storage._sql import COPY, Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from types import ModuleType
+
+    from ladderboard.ledger._storage._pool import Prefetch
 
 _LOG = logging.getLogger("ladderboard.database")
 _LOG.addHandler(logging.NullHandler())  # commands show the error itself
@@ -56,7 +59,7 @@ _STATEMENT_TIMEOUT = 45.0  # for a statement of a write transaction, so longer t
 _COPY_TIMEOUT = 86400.0  # for copying whole tables
 _ERROR_TYPES = {"53100": DiskFull, "25006": ReadOnly}
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# One message. The timeouts end a wait for a lock, and a transaction of a client that is gone.
+# The timeouts end a wait for a lock, and a transaction of a client that is gone.
 _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; "
     f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}s'; "
@@ -84,7 +87,18 @@ _TYPE_NAMES = {
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "tail": "",
 }
-_SELECT_SETTINGS = f"SELECT {_SAFE}, current_setting('server_encoding')"
+# A plan is made once for each connection and statement, and must also suit tables that grow later:
+# it uses an index wherever there is one.
+_SELECT_SETTINGS = (
+    f"SELECT {_SAFE}, current_setting('server_encoding'), "
+    "set_config('plan_cache_mode', 'force_generic_plan', false), "
+    "set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)"
+)
+# The default method would compress stored files for a tenth of the server's processor time.
+_COMPRESSION = (
+    "SELECT set_config(name, 'lz4', false) FROM pg_catalog.pg_settings "
+    "WHERE name = 'default_toast_compression' AND 'lz4' = ANY(enumvals)"
+)
 _TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
 _SCHEMA = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = ?"
 _COPY = (
@@ -127,6 +141,185 @@ def load_psycopg_pool() -> ModuleType:
     return psycopg_pool
 
 
+_TEXT, _BINARY = 0, 1  # formats of parameters and results
+_PREPARE_AT = 3  # a statement is prepared when a connection runs it for the third time
+_MAX_STATEMENTS = 500  # that a connection counts or has prepared
+
+
+def _encode_text(value: str) -> bytes:
+    if "\0" in value:
+        raise load_psycopg().DataError("PostgreSQL text cannot contain NUL")
+    return value.encode()
+
+
+# How a parameter of each type is sent: the number of its type, its format, and its bytes. The
+# server infers the types of text and NULL.
+_ENCODERS: dict[type, tuple[int, int, Callable[[Any], bytes | None]]] = {
+    int: (20, _TEXT, b"%d".__mod__),
+    bytes: (17, _BINARY, bytes),
+    float: (701, _TEXT, lambda value: repr(value).encode()),
+    str: (0, _TEXT, _encode_text),
+    type(None): (0, _TEXT, lambda _: None),
+}
+
+
+class Command(NamedTuple):
+    """A statement as it is sent, with $1, $2 and so on, and its parameters."""
+
+    text: bytes
+    types: tuple[int, ...] = ()
+    formats: tuple[int, ...] = ()
+    values: tuple[bytes | None, ...] = ()
+
+
+@lru_cache(maxsize=1024)
+def _encoders_of(types: tuple[type, ...]) -> tuple[tuple[Any, ...], ...] | None:
+    """Return the types, formats and encoders of parameters; None if one has another type."""
+    if not _ENCODERS.keys() >= set(types):
+        return None
+    return tuple(zip(*(_ENCODERS[kind] for kind in types), strict=True)) or ((), (), ())
+
+
+def _make_command(text: bytes, values: tuple[Any, ...]) -> Command | None:
+    """Return a statement with its parameters; None if the driver must encode them."""
+    known = _encoders_of(tuple(map(type, values)))
+    if known is None:
+        return None
+    types, formats, encoders = known
+    encoded = [encode(value) for encode, value in zip(encoders, values, strict=True)]
+    return Command(text, types, formats, tuple(encoded))
+
+
+@cache
+def _split_commands(statements: str) -> tuple[Command, ...]:
+    return tuple(Command(part.encode()) for part in statements.split("; "))
+
+
+class Confirmation(NamedTuple):
+    """How many commands the server confirms before it goes on, and within how many seconds."""
+
+    commands: int
+    seconds: float
+
+
+class CommandRunner:
+    """Sends commands to a server in pipeline mode, and prepares those that are repeated.
+
+    psycopg's cursors do the same one by one, in one and a half times the processor time or more.
+    """
+
+    def __init__(self, pgconn: Any) -> None:
+        self._pgconn = pgconn
+        self._driver = load_psycopg()
+        self._transformer: Any = self._driver.adapt.Transformer()
+        # By statement: how often it was run, or the name under which it is prepared.
+        self._statements: dict[tuple[bytes, tuple[int, ...]], int | bytes] = {}
+        self._prepared = 0
+        status = self._driver.pq.ExecStatus
+        self._succeeded = {status.TUPLES_OK, status.COMMAND_OK}
+        self._end = status.PIPELINE_SYNC
+
+    def run(
+        self, commands: Iterable[Command], timeout: float, confirm: Confirmation | None
+    ) -> list[Any]:
+        """Send commands in one message; return libpq's result of each."""
+        results: list[Any] = []
+        failed: Any = None
+        try:
+            expected = iter(self._send(commands, timeout, confirm))
+            for result in self._receive(results, timeout, confirm):
+                if result.status not in self._succeeded:
+                    failed = failed or result
+                elif next(expected):
+                    results.append(result)
+            self._pgconn.exit_pipeline_mode()
+        except self._driver.Error as error:
+            if failed is None:
+                error.position = len(results)
+                raise
+        if failed is not None:
+            refusal = self._driver.errors.error_from_result(failed)
+            refusal.position = len(results)
+            raise refusal
+        return results
+
+    def _send(
+        self, commands: Iterable[Command], timeout: float, confirm: Confirmation | None
+    ) -> list[bool]:
+        """Send commands; return for each expected result whether it is one of a command."""
+        pgconn, expected = self._pgconn, []
+        confirmed = 0 if confirm is None else confirm.commands
+        pgconn.enter_pipeline_mode()
+        for number, command in enumerate(commands, 1):
+            text, types, formats, values = command
+            name = self._statements.get((text, types), 0)
+            if isinstance(name, int) and self._count(command, name + 1):
+                self._prepared += 1
+                name = self._statements[text, types] = b"ladderboard%d" % self._prepared
+                pgconn.send_prepare(name, text, types)
+                expected.append(False)
+            if isinstance(name, int):
+                pgconn.send_query_params(text, values, types, formats, _BINARY)
+            else:
+                pgconn.send_query_prepared(name, values, formats, _BINARY)
+            expected.append(True)
+            if number == confirmed:
+                pgconn.send_flush_request()
+        pgconn.pipeline_sync()
+        while pgconn.flush():
+            self._wait(timeout, write=True)
+            if _wait_for_socket(pgconn.socket, 0):
+                pgconn.consume_input()
+        return expected
+
+    def _count(self, command: Command, uses: int) -> bool:
+        """Count a use of a statement; return whether to prepare it."""
+        if uses > 1 or len(self._statements) < _MAX_STATEMENTS:
+            self._statements[command.text, command.types] = uses
+        return uses >= _PREPARE_AT
+
+    def _receive(
+        self, results: list[Any], timeout: float, confirm: Confirmation | None
+    ) -> Iterator[Any]:
+        """Yield results until the server has answered everything."""
+        pgconn = self._pgconn
+        while True:
+            while pgconn.is_busy():
+                first = confirm is not None and len(results) < confirm.commands
+                self._wait(confirm.seconds if confirm is not None and first else timeout)
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if result is None:  # between two commands
+                if pgconn.status == self._driver.pq.ConnStatus.BAD:
+                    raise self._driver.OperationalError(pgconn.get_error_message())
+            elif result.status == self._end:
+                return
+            else:
+                yield result
+
+    def _wait(self, seconds: float, *, write: bool = False) -> None:
+        if not _wait_for_socket(self._pgconn.socket, seconds, write=write):
+            message = f"no response from the server for {seconds:g} seconds"
+            raise self._driver.OperationalError(message)
+
+    def rows(self, result: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a result."""
+        if not result.nfields:
+            return []
+        self._transformer.set_pgresult(result)
+        rows: list[tuple[Any, ...]] = self._transformer.load_rows(0, result.ntuples, tuple)
+        return rows
+
+
+def _wait_for_socket(socket: int, seconds: float, *, write: bool = False) -> bool:
+    """Wait until a socket can be read, or written to; return False after so many seconds."""
+    if not hasattr(select, "poll"):  # on Windows
+        return any(select.select([socket], [socket] if write else [], [], seconds))
+    poll = select.poll()
+    poll.register(socket, select.POLLIN | (select.POLLOUT if write else 0))
+    return bool(poll.poll(1000 * seconds))
+
+
 @cache
 def _connection_class() -> Any:
     """Return a class of connections with a timeout on the client's side, bound to this process.
@@ -144,6 +337,7 @@ def _connection_class() -> Any:
         opened_at = 0.0
         process = 0
         pool: Any = None
+        runner: CommandRunner
 
         @classmethod
         def connect(cls, *args: Any, address: PostgresAddress, **kwargs: Any) -> Any:
@@ -160,6 +354,22 @@ def _connection_class() -> Any:
             """Close the connection, unless it is the parent process's."""
             if self.process in {0, os.getpid()}:
                 super().close()
+
+        def run(self, commands: Iterable[Command], confirm: Confirmation | None = None) -> Any:
+            """Send commands in one message; return libpq's result of each.
+
+            An error says in ``position`` how many commands had succeeded. After any error the
+            connection must be closed.
+            """
+            if self.process not in {0, os.getpid()}:
+                raise psycopg.OperationalError("the connection belongs to the parent process")
+            try:
+                return self.runner.run(commands, self.timeout, confirm)
+            except psycopg.Error:
+                raise
+            except BaseException:  # such as Ctrl-C: answers may still arrive
+                self.close()
+                raise
 
     return ProcessConnection
 
@@ -265,6 +475,7 @@ class PostgresAddress:
                 raise self._record(StorageFailed(message)) from None
             raise self._record(PoolExhausted(message)) from None
         connection.process, connection.opened_at = os.getpid(), monotonic()
+        connection.runner = CommandRunner(connection.pgconn)
         connection.timeout = self.timeouts.begin
         return connection
 
@@ -273,6 +484,7 @@ class PostgresAddress:
         psycopg = load_psycopg()
         try:
             settings = connection.execute(_SELECT_SETTINGS).fetchone()
+            connection.execute(_COMPRESSION)
             self.refuse_unsafe(settings)
             if settings[3] != "UTF8":
                 raise StorageFailed(f"{self!r} must be encoded in UTF8, not {settings[3]}.")
@@ -322,6 +534,18 @@ class PostgresAddress:
         return message
 
 
+_NONE_CHANGED_STATES = {"23505", "22012"}  # a key that exists, a division by zero
+_FAIL_IF_NONE_CHANGED = "WITH changed AS ({} RETURNING 1) SELECT 1 / COUNT(*) FROM changed"
+
+
+@lru_cache(maxsize=64)
+def _fail_if_none_changed(statement: str) -> str:
+    """Return a statement that fails if it changes no row, so that the commit can follow at once."""
+    if statement.startswith("INSERT"):
+        return statement.removesuffix(" ON CONFLICT DO NOTHING")
+    return _FAIL_IF_NONE_CHANGED.format(statement)
+
+
 def _has_unquoted_password(location: str) -> bool:
     """Return whether the address seems to have an unquoted @, / or ? in its password."""
     authority, _, path = location.partition("/")
@@ -339,7 +563,7 @@ class PostgresPool(Pool):
     def __init__(self, address: PostgresAddress, schema: str) -> None:
         self.address = address
         self.prefix = f'"{schema}".'
-        self.translations: dict[str, str] = {}  # of statements, with the schema
+        self.translations: dict[str, bytes] = {}  # of statements, with the schema
         self.book_ids: dict[str, int] = {}  # by name; a number is never reused
         self._reset()
 
@@ -460,86 +684,144 @@ class PostgresConnection(Connection):
         self._prefix = pool.prefix
         self._translations = pool.translations
         self._book_ids = pool.book_ids
-        self._deferred: list[tuple[str, tuple[Any, ...], str | None]] = []
+        self._begin: tuple[Command, ...] = ()  # begins the transaction; not sent yet
+        self._writes = False
+        self._deferred: list[tuple[Command, str | None]] = []
+        self._to_prefetch: list[tuple[str, tuple[Any, ...]]] = []
         self._alone = False  # whether the next statement is the first, outside of a transaction
 
-    def _execute(self, statement: str, values: tuple[Any, ...]) -> Any:
-        if self._deferred:
-            self._run_deferred()
-        translated = self._translate(statement)
+    def _run(self, statement: str, values: tuple[Any, ...]) -> Any:
+        """Run a statement, with everything before it that was not sent yet; return its result."""
+        command = self._make_command(statement, values) if values or ";" not in statement else None
+        if command is not None:
+            return self._communicate(command)[-1]
+        # Several statements without values, or a value of a type that only the driver knows.
+        self._communicate()
         try:
-            # Without values, several statements can be sent at once.
-            return self.connection.execute(translated, values or None)
+            translated = self._with_schema(statement).replace("?", "%s")
+            execute = self.connection.execute
+            return execute(translated, values or None, binary=bool(values)).pgresult
         except self._driver.Error as error:
             self._break()
-            if self._alone:  # the connection may have died while it was idle
-                self._alone = False
-                self._pool.replace(self)
-                self.connection.timeout = self._address.timeouts.read
-                return self._execute(statement, values)
             raise self._translate_error(error) from None
 
-    def _translate(self, statement: str) -> str:
+    def _make_command(self, statement: str, values: tuple[Any, ...]) -> Command | None:
+        """Return a statement as it is sent; None if the driver must encode its values."""
+        try:
+            return _make_command(self._translate(statement), values)
+        except self._driver.Error as error:
+            self._break()
+            raise self._translate_error(error) from None
+
+    def _communicate(self, *commands: Command, commit: bool = False) -> list[Any]:
+        """Send what begins the transaction, the deferred statements, and commands."""
+        begin, self._begin = self._begin, ()
+        deferred, self._deferred = self._deferred, []
+        commands = (*begin, *(command for command, _ in deferred), *commands)
+        if not commands:
+            return []
+        try:
+            results = self._run_commands(commands, begin)
+        except self._driver.Error as error:
+            # Before the commit, only the loss of the connection makes its outcome uncertain.
+            refused = error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003"
+            uncertain = commit and not refused
+            at = getattr(error, "position", 0) - len(begin)
+            self._break()
+            refusal = deferred[at][1] if 0 <= at < len(deferred) else None
+            if refusal is not None and error.sqlstate in _NONE_CHANGED_STATES:
+                raise InvalidState(refusal) from None
+            raise self._translate_error(error, uncertain=uncertain) from None
+        return results
+
+    def _run_commands(self, commands: tuple[Command, ...], begin: tuple[Command, ...]) -> list[Any]:
+        """Send commands; use another connection if this one has died while it was idle."""
+        if not begin and not self._alone:
+            results: list[Any] = self.connection.run(commands)
+            return results
+        timeouts, first = self._address.timeouts, self._alone
+        self._alone = False
+        following = _STATEMENT_TIMEOUT if self._writes and begin else timeouts.read
+        # A write may wait for a lock: the server confirms first that the transaction has begun.
+        confirm = Confirmation(len(begin), timeouts.begin) if begin and self._writes else None
+        timeout = timeouts.begin if confirm is None else following
+        self.connection.timeout = timeout
+        try:
+            results = self.connection.run(commands, confirm)
+        except self._driver.Error as error:
+            alive = error.diag.severity_nonlocalized == "ERROR"
+            dead = not getattr(error, "position", 0) and not alive
+            if not (dead or first):
+                raise
+            self._break()
+            self._pool.replace(self)
+            self.connection.timeout = timeout
+            results = self.connection.run(commands, confirm)
+        self.connection.timeout = following
+        return results
+
+    def _with_schema(self, statement: str) -> str:
+        return statement.replace("main.", self._prefix).replace("NULL AS now", _NOW_COLUMN)
+
+    def _translate(self, statement: str) -> bytes:
         translated = self._translations.get(statement)
         if translated is None:
-            translated = statement.replace("main.", self._prefix).replace("?", "%s")
-            translated = translated.replace("NULL AS now", _NOW_COLUMN)
-            self._translations[statement] = translated
+            first, *others = self._with_schema(statement).split("?")
+            parts = [first, *(f"${number}{part}" for number, part in enumerate(others, 1))]
+            translated = self._translations[statement] = "".join(parts).encode()
         return translated
 
     def defer(
         self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
     ) -> None:
-        """Send a statement with others in one message; an error is raised when they are sent."""
-        if self.broken or self.pooled.process != os.getpid():
-            self._execute(statement, values)  # which refuses
-        self._deferred.append((statement, values, none_changed))
-
-    def _run_deferred(self, *, uncertain: bool = False) -> None:
-        deferred, self._deferred = self._deferred, []
-        try:
-            with self.connection.pipeline():
-                cursors = [
-                    self.connection.execute(self._translate(statement), values)
-                    for statement, values, _ in deferred
-                ]
-        except self._driver.Error as error:
-            uncertain = uncertain and self.connection.closed
-            self._break()
-            raise self._translate_error(error, uncertain=uncertain) from None
-        for cursor, (_, _, none_changed) in zip(cursors, deferred, strict=True):
-            if none_changed is not None and not cursor.rowcount:
-                raise InvalidState(none_changed)
+        """Send a statement with the next one; an error is raised when they are sent."""
+        if none_changed is not None:
+            statement = _fail_if_none_changed(statement)
+        command = None
+        if not self.broken and self.pooled.process == os.getpid():
+            command = self._make_command(statement, values)
+        if command is None:
+            self._run(statement, values)
+        else:
+            self._deferred.append((command, none_changed))
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
-        cursor = self._execute(statement, values)
-        if self._alone:
-            self._alone = False
-            self.connection.timeout = self._address.timeouts.read
-        # A description would be made anew for every result, column by column.
-        return cursor.fetchall() if cursor.pgresult.nfields else []
+        result = self._run(statement, values)
+        rows: list[tuple[Any, ...]] = self.connection.runner.rows(result)
+        return rows
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
-        count: int = self._execute(statement, values).rowcount
+        self.prefetched = {}
+        count: int = self._run(statement, values).command_tuples or 0
         return count
 
+    def prefetch(self, book: str, reads: Prefetch) -> None:
+        """Send statements in one message with the lock of a book that was found before."""
+        number = self._book_ids.get(book)
+        self._to_prefetch = [] if number is None else list(dict.fromkeys(reads(number)))
+
+    def _lock_and_prefetch(self, name: str) -> list[tuple[Any, ...]]:
+        """Lock a book, then run the statements to prefetch; return the rows of the lock."""
+        reads, self._to_prefetch = self._to_prefetch, []
+        commands = [
+            self._make_command(statement, values)
+            for statement, values in ((_LOCK, (name,)), *reads)
+        ]
+        if None in commands:
+            return self.query(_LOCK, (name,))
+        results = self._communicate(*cast("list[Command]", commands))
+        locked, *rows = map(self.connection.runner.rows, results[-len(commands) :])
+        self.prefetched = dict(zip(reads, rows, strict=True))
+        return locked
+
     def begin(self, *, write: bool) -> None:
-        """Begin a transaction; open a new connection if this one has died."""
-        timeouts = self._address.timeouts
-        try:
-            self.connection.timeout = timeouts.begin
-            self._execute(_WRITE if write else _READ, ())
-        except StorageFailed:
-            self._pool.replace(self)
-            self.connection.timeout = timeouts.begin
-            self._execute(_WRITE if write else _READ, ())
-        self.connection.timeout = _STATEMENT_TIMEOUT if write else timeouts.read
+        """Begin a transaction with the next statement."""
+        self._begin, self._writes = _split_commands(_WRITE if write else _READ), write
 
     def begin_alone(self) -> None:
         """Expect the first statement soon; open a new connection if this one has died."""
-        self.connection.timeout = self._address.timeouts.begin
         self._alone = True
 
     def allow_long_statements(self) -> None:
@@ -553,11 +835,13 @@ class PostgresConnection(Connection):
             if number is None and (rows := self.query(_SELECT_BOOK, (name,))):
                 number = self._book_ids[name] = rows[0][0]
             return number
-        rows = self.query(_LOCK, (name,))
+        rows = self._lock_and_prefetch(name)
         if not rows:
             return None
         number, *checked = rows[0]
         self._check_format_and_settings(*checked)
+        if not fresh:
+            self._book_ids[name] = number
         return int(number)
 
     def check_before_write(self) -> None:
@@ -576,16 +860,11 @@ class PostgresConnection(Connection):
 
     def commit(self) -> None:
         """Commit; if the server does not confirm it, the error is ``uncertain``."""
-        if self._deferred:
-            self._run_deferred(uncertain=True)
-        try:
-            status = self.connection.execute("COMMIT").statusmessage
-        except self._driver.Error as error:
-            refused = error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003"
-            uncertain = self.connection.closed or not refused
-            self._break()
-            raise self._translate_error(error, uncertain=uncertain) from None
-        if status != "COMMIT":  # as after a suppressed error
+        if self._begin and not self._deferred:
+            self._begin = ()
+            return
+        results = self._communicate(Command(b"COMMIT"), commit=True)
+        if results[-1].command_status != b"COMMIT":  # as after a suppressed error
             self._break()
             raise StorageFailed(
                 f"{self._address!r} did not commit; the transaction was rolled back."
@@ -593,13 +872,11 @@ class PostgresConnection(Connection):
 
     def rollback(self) -> None:
         """Roll back the transaction."""
-        self._deferred = []
-        if self.broken:
-            return
-        try:
-            self.connection.execute("ROLLBACK")
-        except self._driver.Error:
-            self._break()
+        begun = not self._begin
+        self._begin, self._deferred = (), []
+        if begun and not self.broken:
+            with suppress(StorageFailed):
+                self._communicate(Command(b"ROLLBACK"))
 
     def _break(self) -> None:
         connection = self.connection
@@ -692,10 +969,10 @@ class PostgresStorage(Storage):
     def _begin_exclusive(self, connection: Connection) -> None:
         connection.begin(write=True)
         key = hashlib.sha256(f"ladderboard {self._schema}".encode()).digest()[:8]
-        cast("PostgresConnection", connection).allow_long_statements()
         connection.query(
             "SET LOCAL lock_timeout = '600s'"
         )  # another migration may be copying tables
+        cast("PostgresConnection", connection).allow_long_statements()
         connection.query("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(key, signed=True),))
 
     def _tables(self, connection: Connection) -> set[str]:

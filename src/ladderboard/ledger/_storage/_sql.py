@@ -20,7 +20,7 @@ from ladderboard.ledger._storage._schema import migrate_module, module_format
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ladderboard.ledger._storage._pool import Connection, Pool
+    from ladderboard.ledger._storage._pool import Connection, Pool, Prefetch
     from ladderboard.ledger._storage._schema import SchemaModule
 
 
@@ -187,10 +187,13 @@ class TableView:
         """Run a statement that changes rows, and return how many."""
         self._now: Callable[..., int | None] = connection.now
         self._defer: Callable[..., None] = connection.defer
+        self.query_prefetched: Callable[..., list[tuple[Any, ...]]] = connection.query_prefetched
+        """As ``query``, for rows that this transaction has not changed; see ``Prefetch``."""
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
         self.query = self.execute = self._now = self._defer = _refuse_ended_view
+        self.query_prefetched = _refuse_ended_view
 
     def execute_all(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         """Run statements that change rows, each with its values, before the next one reads."""
@@ -249,7 +252,7 @@ class ReadView(TableView):
     def chain_state(self) -> ChainState:
         """Return the state of the chain, which is stored with its last entry."""
         if self._chain_state is None:
-            rows = self.query(_SELECT_STATE, (self._first, self._first + _MAX_ENTRIES))
+            rows = self.query_prefetched(*_state_statement(self.book_id))
             if rows:
                 self._chain_state = self._chain_state_from_row(rows[0][:-1])
                 self._server_time = rows[0][-1]
@@ -353,8 +356,48 @@ class ReadView(TableView):
         return self._read_blob(_SELECT_VALUE, self.book_id, check_text(name))
 
 
+def _state_statement(book: int) -> tuple[str, tuple[Any, ...]]:
+    return _SELECT_STATE, (book * _MAX_ENTRIES, (book + 1) * _MAX_ENTRIES)
+
+
+def question_statements(
+    book: int, keys: Iterable[bytes], ladder: int | None
+) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return the statements that recording a question needs, to be prefetched."""
+    statements: list[tuple[str, tuple[Any, ...]]] = [
+        (_SELECT_BY_DEDUPE_KEY, (book, key)) for key in keys
+    ]
+    if ladder is not None:
+        statements.append((_SELECT_LADDER_STATE, (book, ladder)))
+    return statements
+
+
 class WriteView(ReadView):
     """A view of a book, in a write transaction."""
+
+    def __init__(
+        self, connection: Connection, book: int, known_state: ChainState | None = None
+    ) -> None:
+        super().__init__(connection, book, known_state)
+        # What this transaction has written; all else is as it was prefetched.
+        self._added_keys: dict[bytes, int] = {}
+        self._ladder_states: dict[int, bytes] = {}
+        self.drop_prefetched: Callable[[], None] = connection.drop_prefetched
+        """Forget what was prefetched, because any row may have changed."""
+
+    def find_by_dedupe_key(self, key: bytes) -> int | None:
+        """Return the number of the entry with this key; None if there is none."""
+        if key in self._added_keys:
+            return self._added_keys[key]
+        rows = self.query_prefetched(_SELECT_BY_DEDUPE_KEY, (self.book_id, check_bytes(key)))
+        return _checked_type(rows[0][0], int) if rows else None
+
+    def ladder_state(self, ladder: int) -> bytes | None:
+        """Return a ladder's state."""
+        if ladder in self._ladder_states:
+            return self._ladder_states[ladder]
+        rows = self.query_prefetched(_SELECT_LADDER_STATE, (self.book_id, check_int(ladder)))
+        return _checked_type(rows[0][0], bytes) if rows else None
 
     def append(self, row: EntryRow, chain_state: ChainState, secret: bytes | None = None) -> None:
         """Append an entry; its number is the primary key, so that two can never share one."""
@@ -400,6 +443,7 @@ class WriteView(ReadView):
         """
         values = (self.book_id, check_bytes(key), check_int(number))
         self._change_one(_INSERT_DEDUPE_KEY, values, _KEY_TAKEN, defer=defer)
+        self._added_keys[key] = number
 
     def _change_one(
         self, statement: str, values: tuple[Any, ...], refusal: str, *, defer: bool
@@ -414,6 +458,7 @@ class WriteView(ReadView):
         values = (self.book_id, check_int(ladder), check_text(name), check_bytes(state))
         if not self.execute(_INSERT_LADDER, (*values, check_int(changes))):
             raise InvalidState(f"There is a ladder {ladder} already, or one of this name.")
+        self._ladder_states[ladder] = state
 
     def set_ladder_state(
         self, ladder: int, state: bytes, *, changed: bool = False, defer: bool = False
@@ -421,6 +466,7 @@ class WriteView(ReadView):
         """Replace a ladder's state, and count a change; ``defer`` as for ``add_dedupe_key``."""
         values = (check_bytes(state), int(changed), self.book_id, check_int(ladder))
         self._change_one(_UPDATE_LADDER, values, f"There is no ladder {ladder}.", defer=defer)
+        self._ladder_states[ladder] = state
 
     def set_value(self, name: str, value: bytes) -> None:
         """Store a value under a name."""
@@ -552,10 +598,13 @@ class _LatestRead(AbstractContextManager[ReadView]):
 class _WriteTransaction(AbstractContextManager[WriteView]):
     """A write transaction: committed at the end of the block, rolled back on an exception."""
 
-    def __init__(self, pool: Pool, book: str, *, add: bool = False) -> None:
+    def __init__(
+        self, pool: Pool, book: str, *, add: bool = False, prefetch: Prefetch | None = None
+    ) -> None:
         self._pool = pool
         self._book = check_text(book)
         self._add = add
+        self._prefetch = prefetch
 
     def __enter__(self) -> WriteView:
         pool, book = self._pool, self._book
@@ -571,12 +620,18 @@ class _WriteTransaction(AbstractContextManager[WriteView]):
             connection.begin(write=True)
             if self._add and not connection.execute(_INSERT_BOOK, (book,)):
                 raise InvalidState(f"There is a book {book!r:.80} already.")
+            if not self._add:
+                connection.prefetch(book, self._reads)
             number = _find_book(connection, book, write=True, fresh=self._add)
         except BaseException:
             self._release(undo=True)
             raise
         self._view = WriteView(connection, number, connection.known_states.get(number))
         return self._view
+
+    def _reads(self, book: int) -> list[tuple[str, tuple[Any, ...]]]:
+        further = () if self._prefetch is None else self._prefetch(book)
+        return [_state_statement(book), *further]
 
     def __exit__(self, kind: object, *_: object) -> None:
         view, connection = self._view, self._connection
@@ -698,9 +753,15 @@ class Storage:
         """Begin to read a book without a transaction: each statement sees the latest commit."""
         return _LatestRead(self._pool, book)
 
-    def write_transaction(self, book: str) -> AbstractContextManager[WriteView]:
-        """Begin to change a book; other writers of it wait."""
-        return _WriteTransaction(self._pool, book)
+    def write_transaction(
+        self, book: str, prefetch: Prefetch | None = None
+    ) -> AbstractContextManager[WriteView]:
+        """Begin to change a book; other writers of it wait.
+
+        ``prefetch`` gets the book's number and returns statements that the block will need. A
+        database on a server runs them with the lock, for ``TableView.query_prefetched``.
+        """
+        return _WriteTransaction(self._pool, book, prefetch=prefetch)
 
     def read_tables(self) -> AbstractContextManager[TableView]:
         """Begin to read tables of other packages, as they are now."""
