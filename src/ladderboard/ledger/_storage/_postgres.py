@@ -860,9 +860,14 @@ class PostgresConnection(Connection):
 
     def commit(self) -> None:
         """Commit; if the server does not confirm it, the error is ``uncertain``."""
-        if self._begin and not self._deferred:
-            self._begin = ()
-            return
+        if self._begin:
+            if not self._deferred:
+                self._begin = ()
+                return
+            # Sent first: a message that begins is sent again if there is no answer, a commit never.
+            deferred, self._deferred = self._deferred, []
+            self._communicate()
+            self._deferred = deferred
         results = self._communicate(Command(b"COMMIT"), commit=True)
         if results[-1].command_status != b"COMMIT":  # as after a suppressed error
             self._break()
