@@ -165,7 +165,7 @@ def test_a_baseline_is_made_of_scores_too(folder, boards):
 def test_the_loss_cannot_change_from_predictions_to_scores():
     rules = read_rules("slug: x\nloss: accuracy\nquestions: 100\nteams: 5\n")
     assert rules.takes == "predictions"
-    with pytest.raises(InvalidRules, match="Loss cannot change"):
+    with pytest.raises(InvalidRules, match="Metric cannot change"):
         rules.amended({"loss": "score"})
 
 

@@ -100,7 +100,7 @@ def test_the_boards_size_limit_is_reported_by_the_server(trusting_site):
     token = trusting_site.team("Too large", "small")
     with (
         Client(trusting_site.url, token) as client,
-        pytest.raises(InvalidPredictions, match="larger than 20000 bytes"),
+        pytest.raises(InvalidPredictions, match="larger than 20 kB"),
     ):
         client.submit("small", b"id,prediction\n" + b"x" * 5_000_000)
 

@@ -126,17 +126,14 @@ def test_the_overview_and_the_rules_state_the_same_gains(empty_server, open_orga
     rules = f"/boards/{live_server.slug}/rules"
     public = html.unescape(live_server.client.get(rules).text)
     assert (before in public) == (metric == "zero_one")  # others depend on labels, so nothing yet
-    live_server.submit(live_server.join("Ada")[1], make_predictions(60))
-    gains = [
-        re.search(r"The smallest gain that shows near [^.]*\d[^<]*?eighth\.", html.unescape(page))[
-            0
-        ]
-        for page in (
-            open_organiser_page(live_server.organiser).get().text,
-            re.sub(r"\s+", " ", live_server.client.get(rules).text),
-        )
-    ]
-    assert gains[0] == gains[1] != before
+    token = live_server.join("Ada")[1]
+    released = live_server.submit(token, make_predictions(60)).json()["display"]["released"]
+    pages = open_organiser_page(live_server.organiser).get(), live_server.client.get(rules)
+    texts = [re.sub(r"\s+", " ", html.unescape(page.text)) for page in pages]
+    gains = [re.search(r"The smallest gain that shows near [^<]*", text) for text in texts]
+    shared = [match[0].partition("eighth.")[0].strip() for match in gains]
+    assert shared[0] == shared[1]
+    assert f" {released:g}" in shared[0]
 
 
 def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_page):
