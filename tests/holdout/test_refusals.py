@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import InvalidLabels, InvalidPredictions
+from ladderboard.files import Limits
 from ladderboard.holdout import Scorer
 from ladderboard.holdout._sample import decode_sample, encode_sample, make_sample
 
@@ -174,6 +176,12 @@ def test_the_file_of_labels_is_refused_by_its_header(tmp_path, kind, name):
             assert [problem.code for problem in refused.value.problems] == ["named_like_labels"]
         assert call((f"id,prediction\n{rows}").encode())
     assert file.remaining == 8
+    # A server's clients have no labels, and graders ask for files named like these.
+    served = file.with_limits(Limits(bytes=10_000))
+    served.validate((header + rows).encode())
+    pickle.loads(pickle.dumps(served)).validate((header + rows).encode())
+    with pytest.raises(InvalidPredictions):
+        file.validate((header + rows).encode())
     file.close()
 
 

@@ -134,7 +134,7 @@ def test_a_locked_database_does_not_block_readers(serve_from_disk, disk, monkeyp
     monkeypatch.setattr(
         live_server.boards.open(live_server.slug).book,
         "transaction",
-        lambda: transactions.append(1) or transaction(),
+        lambda *arguments: transactions.append(1) or transaction(*arguments),
     )
     other_connection = sqlite3.connect(disk.path / "boards.db", isolation_level=None)
     with contextlib.closing(other_connection), concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -149,7 +149,7 @@ def test_a_locked_database_does_not_block_readers(serve_from_disk, disk, monkeyp
                 )
 
         futures = [pool.submit(send, wrong) for wrong in range(4)]
-        while not transactions:
+        while not transactions and not any(future.done() for future in futures):
             time.sleep(0.01)
         assert set(read_statuses(live_server)) == {200}
         assert not any(future.done() for future in futures)  # they wait without blocking others

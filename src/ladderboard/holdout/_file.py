@@ -265,7 +265,8 @@ class GuardFile:
         if read_labels is not None:
             check_same_sample(table, read_labels(labelled=loss.uses_labels))
         columns = DeclaredColumns.read(book.opening["rules"].get("columns"))
-        scorer = Scorer(table, loss, columns=columns, may_be_labels=False)
+        served = self.limits is not None
+        scorer = Scorer(table, loss, columns=columns, may_be_labels=served)
         return book, scorer if self.limits is None else scorer.with_limits(self.limits)
 
     def _read_book_name(self, storage: SqliteStorage) -> str:

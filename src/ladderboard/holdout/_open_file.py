@@ -126,9 +126,12 @@ class OpenFile:
         return ()
 
     def with_limits(self, limits: Limits) -> Self:
-        """Return the same guard or gate with other size limits for predictions."""
+        """Return the same guard or gate for a server, with size limits for predictions.
+
+        Its clients have no labels, so their predictions may be named like labels.
+        """
         file = replace(self._file, limits=limits)
-        scorer = self._scorer.with_limits(limits)
+        scorer = self._scorer.with_limits(limits).accepting_label_names()
         return type(self)(self._book, scorer, file, *self._constructor_options())
 
     def __reduce__(self) -> tuple[Any, ...]:

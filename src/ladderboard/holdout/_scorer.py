@@ -199,6 +199,13 @@ class Scorer:
         other._limits = limits  # noqa: SLF001 - same class
         return other
 
+    def accepting_label_names(self) -> Scorer:
+        """Return the same scorer for senders who have no labels that they could send by mistake."""
+        other = copy(self)
+        other.roster = copy(self.roster)
+        other.roster.may_be_labels = True
+        return other
+
     def read(
         self,
         predictions: Any,
