@@ -25,12 +25,12 @@ class UncertainStorage(SqliteStorage):
     count = 0
 
     @contextlib.contextmanager
-    def write_transaction(self, book):
+    def write_transaction(self, book, prefetch=None):
         type(self).count += 1
         outcome = self.plan.pop(0) if self.plan else "well"
         if outcome == "before":  # before anything was read
             raise StorageFailed("Nobody is there.", uncertain=True)
-        with super().write_transaction(book) as opened:
+        with super().write_transaction(book, prefetch) as opened:
             yield opened
             if outcome in {"never", "plainly"}:
                 raise StorageFailed("No answer.", uncertain=outcome == "never")
