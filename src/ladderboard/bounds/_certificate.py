@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 USEFUL_ERROR = 0.1
-"""Wider intervals help nobody to plan."""
+"""Wider intervals are of no use for planning."""
 NOTHING_TO_PLAN_WITH = (
     "What can be proved beforehand is too wide to plan with at this size: go by the simulated "
     "attacks."
