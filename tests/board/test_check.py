@@ -113,8 +113,8 @@ def test_the_abstaining_attack_is_played_where_classes_are_undeclared(
 
 
 def test_a_large_board_is_played_smaller_and_says_so(folder, monkeypatch):
-    monkeypatch.setattr("ladderboard.board._check._attacks.MAX_EXAMPLES", 150)
-    monkeypatch.setattr("ladderboard.board._check._attacks.MAX_QUESTIONS", 50)
+    monkeypatch.setattr("ladderboard.board._check._report.MAX_EXAMPLES", 150)
+    monkeypatch.setattr("ladderboard.board._check._report.MAX_QUESTIONS", 50)
     rules = RULES + "mechanism: {name: ladder, step: 0.02}\n"
     report = check_board(folder(**{"board.yaml": rules}))
     assert [attack.name for attack in report.attacks] == ["majority", "sybil"]

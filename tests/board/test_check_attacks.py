@@ -6,7 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import ladderboard as lb
-from ladderboard.board._check._attacks import play_attacks
+from ladderboard.board._check._report import play_attacks
 
 
 def promise(mechanism, *, effective_n=300, questions=5, ladders=1):
@@ -72,7 +72,7 @@ import json, sys
 sys.modules |= dict.fromkeys(("numba", "scipy", "matplotlib"))
 from types import SimpleNamespace
 import ladderboard as lb
-from ladderboard.board._check._attacks import play_attacks
+from ladderboard.board._check._report import play_attacks
 promise = SimpleNamespace(mechanism=lb.Ladder(step=0.01), effective_n=300, questions=6)
 promise.resolution = SimpleNamespace(accounts=1)
 print(json.dumps([result.describe() for result in play_attacks(promise)]))

@@ -9,6 +9,7 @@ adapter. ``Scores`` holds the scores that the evaluation logs' adapters read.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._lazy_exports import lazy_exports
 from ladderboard.errors import MissingDependency
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from ladderboard.adapters._stopping import Stopping
 
 __all__ = ["Scores", "Stopping"]
-
-_MODULE_OF = {"Scores": "_scores", "Stopping": "_stopping"}  # loaded when first used
 
 
 def import_library(name: str, *, extra: str) -> Any:
@@ -30,7 +29,4 @@ def import_library(name: str, *, extra: str) -> Any:
         ) from error
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__ = lazy_exports(__name__, {"_scores": ("Scores",), "_stopping": ("Stopping",)})

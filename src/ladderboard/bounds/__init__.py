@@ -6,8 +6,9 @@ proofs are in docs/explanation/certificates.md. The paper's own theorem is inclu
 constants. Paired tests compare two models on the same examples: docs/explanation/gate.md.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ladderboard._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ladderboard.bounds._alternatives import ALTERNATIVES as ALTERNATIVES
@@ -79,38 +80,31 @@ __all__ = [
 ]
 
 # Imported on first use: a client of a board only reads certificates.
-_LAZY = {
-    **dict.fromkeys(
-        (
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "_alternatives": (
             "ALTERNATIVES",
+            "Alternative",
             "FEW_CHANGES",
             "MEASURED",
             "WORST_CASE",
-            "Alternative",
             "ladder_after_changes",
             "typical_changes",
         ),
-        "_alternatives",
-    ),
-    **dict.fromkeys(("best_ladder", "nonadaptive_error"), "_best_ladder"),
-    **dict.fromkeys(
-        ("AS_PRINTED", "NOTHING_TO_PLAN_WITH", "NO_THEOREM", "Certificate"), "_certificate"
-    ),
-    **dict.fromkeys(
-        (
+        "_best_ladder": ("best_ladder", "nonadaptive_error"),
+        "_certificate": ("AS_PRINTED", "Certificate", "NOTHING_TO_PLAN_WITH", "NO_THEOREM"),
+        "_certify": (
             "CORRECTED",
             "certificate",
+            "certificate_of_record",
             "read_beta",
             "read_count",
             "vacuous_certificate",
-            "certificate_of_record",
         ),
-        "_certify",
-    ),
-    **dict.fromkeys(("GatePlan", "GatePlanRow", "gate_plan"), "_gate_plan"),
-    **dict.fromkeys(("fresh_sample_interval", "kl_lower", "kl_upper"), "_kl"),
-    **dict.fromkeys(
-        (
+        "_gate_plan": ("GatePlan", "GatePlanRow", "gate_plan"),
+        "_kl": ("fresh_sample_interval", "kl_lower", "kl_upper"),
+        "_paired": (
             "LookPrices",
             "Outcome",
             "PairedEvidence",
@@ -123,29 +117,18 @@ _LAZY = {
             "proven_better",
             "required_net_wins",
         ),
-        "_paired",
-    ),
-    **dict.fromkeys(("PaperBound", "Privacy", "paper"), "_paper"),
-    **dict.fromkeys(("Plan", "PlanRow", "plan"), "_plan"),
-    **dict.fromkeys(("MAX_COMPARED_MODELS", "RankRange", "rank_ranges", "mean_ranks"), "_ranks"),
-    **dict.fromkeys(
-        (
+        "_paper": ("PaperBound", "Privacy", "paper"),
+        "_plan": ("Plan", "PlanRow", "plan"),
+        "_ranks": ("MAX_COMPARED_MODELS", "RankRange", "mean_ranks", "rank_ranges"),
+        "_resolution": (
             "MORE_ROWS",
             "RECORDS",
-            "TYPICAL_LOSS",
             "Resolution",
+            "TYPICAL_LOSS",
             "describe_gains",
             "describe_resolution",
             "resolution",
         ),
-        "_resolution",
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name == "VisibleChange":
-        return import_module("ladderboard.mechanisms").VisibleChange
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+        "ladderboard.mechanisms": ("VisibleChange",),
+    },
+)

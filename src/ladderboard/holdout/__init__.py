@@ -6,8 +6,9 @@ mechanism releases an answer that is recorded in the ledger, and a :class:`Reply
 compares a candidate with the incumbent, and returns a :class:`Verdict`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ladderboard._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ladderboard.holdout._export import (
@@ -103,67 +104,54 @@ __all__ = [
     "write_guard_bundle",
 ]
 
-
 # Imported on first use: a guard in a file needs neither bounds nor HTTP, and a client of a board
 # only what replies are made of.
-_LAZY = {
-    **dict.fromkeys(
-        ("export_entries", "iter_decrypted_entries", "write_bundle_opening", "write_guard_bundle"),
-        "_export",
-    ),
-    **dict.fromkeys(("make_key_file", "read_key_file", "refuse_foreign_wal"), "_file"),
-    **dict.fromkeys(("Holdout",), "_guard"),
-    **dict.fromkeys(("Guard", "Judge", "Judgement", "last_improved"), "_judge"),
-    **dict.fromkeys(("OpenFile",), "_open_file"),
-    **dict.fromkeys(("Payload", "encode_predictions"), "_payload"),
-    **dict.fromkeys(
-        (
-            "UNDECLARED_CLASSES",
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "_export": (
+            "export_entries",
+            "iter_decrypted_entries",
+            "write_bundle_opening",
+            "write_guard_bundle",
+        ),
+        "_file": ("make_key_file", "read_key_file", "refuse_foreign_wal"),
+        "_guard": ("Holdout",),
+        "_judge": ("Guard", "Judge", "Judgement", "last_improved"),
+        "_open_file": ("OpenFile",),
+        "_payload": ("Payload", "encode_predictions"),
+        "_reply": (
+            "BoardAnswer",
             "Reply",
+            "ReplyTexts",
+            "UNDECLARED_CLASSES",
+            "describe_board_answer",
             "format_remaining",
             "format_reply",
-            "BoardAnswer",
-            "ReplyTexts",
-            "describe_board_answer",
             "format_risk",
             "format_risk_gain",
             "is_unchanged",
             "metric_value",
         ),
-        "_reply",
-    ),
-    **dict.fromkeys(
-        (
+        "_sample": (
             "decode_sample",
             "describe_sample",
             "encode_sample",
             "sample_digest",
             "sample_from_description",
         ),
-        "_sample",
-    ),
-    **dict.fromkeys(
-        (
+        "_scorer": (
             "ALIGNED_FORMAT",
             "AlignedPredictions",
+            "RecordProver",
             "Scorer",
             "ScoringResult",
-            "is_zero_one",
-            "RecordProver",
             "describe_further",
+            "is_zero_one",
         ),
-        "_scorer",
-    ),
-    **dict.fromkeys(("LadderStatus", "Meter", "QuestionRecord", "Status"), "_status"),
-    **dict.fromkeys(
-        ("OUTCOMES", "GateStatus", "LookRecord", "Verdict", "format_looks"), "_verdict"
-    ),
-    **dict.fromkeys(("Gate", "GateReplay", "open_file", "restore_file"), "_gate"),
-    **dict.fromkeys(("RemoteGate", "RemoteHoldout", "connect_served"), "_remote"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+        "_status": ("LadderStatus", "Meter", "QuestionRecord", "Status"),
+        "_verdict": ("GateStatus", "LookRecord", "OUTCOMES", "Verdict", "format_looks"),
+        "_gate": ("Gate", "GateReplay", "open_file", "restore_file"),
+        "_remote": ("RemoteGate", "RemoteHoldout", "connect_served"),
+    },
+)

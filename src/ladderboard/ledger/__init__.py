@@ -5,9 +5,9 @@ them. A :class:`Book` answers a question in one transaction, which reads everyth
 answer and writes everything that follows from it.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ladderboard._lazy_exports import lazy_exports
 from ladderboard.ledger._book import Book
 from ladderboard.ledger._book_transaction import (
     BookTransaction,
@@ -166,29 +166,25 @@ __all__ = [
     "write_vault",
 ]
 
-
 # Imported on first use: a guard in a file does not need them, and their packages are optional.
-_LAZY = {
-    "PostgresAddress": "_storage",
-    "PostgresStorage": "_storage",
-    "load_psycopg": "_storage",
-    "Passphrase": "_vault",
-    "PublicKey": "_vault",
-    "RecordReader": "_vault",
-    "RecordWriter": "_vault",
-    "SecretKey": "_vault",
-    "VaultReader": "_vault",
-    "VaultWriter": "_vault",
-    "make_secret_key": "_vault",
-    "read_public_key": "_vault",
-    "read_secret_key": "_vault",
-    "read_vault": "_vault",
-    "write_public_key": "_vault",
-    "write_vault": "_vault",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "_storage": ("PostgresAddress", "PostgresStorage", "load_psycopg"),
+        "_vault": (
+            "Passphrase",
+            "PublicKey",
+            "RecordReader",
+            "RecordWriter",
+            "SecretKey",
+            "VaultReader",
+            "VaultWriter",
+            "make_secret_key",
+            "read_public_key",
+            "read_secret_key",
+            "read_vault",
+            "write_public_key",
+            "write_vault",
+        ),
+    },
+)

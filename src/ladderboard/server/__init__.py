@@ -10,8 +10,9 @@ the programs that ask it: :class:`GuardApp` is the ASGI application, a :class:`L
 and :func:`serve_guard` runs one at the other.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ladderboard._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ladderboard.server._app import make_app
@@ -78,48 +79,41 @@ __all__ = [
 ]
 
 # Lazy: a guard is served without the packages of boards, and settings are read without either.
-_MODULES = {
-    "BoardProtocol": "_process",
-    "CONFIG": "_settings",
-    "ResolvedSettings": "_settings",
-    "GuardApp": "_guard",
-    "Listener": "_process",
-    "ServerLog": "_log",
-    "ParserPool": "_sandbox",
-    "Rate": "_rate_limits",
-    "SETTINGS": "_settings",
-    "Settings": "_settings",
-    "Site": "_pages",
-    "VARIABLES": "_settings",
-    "Value": "_settings",
-    "Variable": "_settings",
-    "check_private_files": "_guard",
-    "check_site": "_pages",
-    "check_installation": "_doctor",
-    "find_settings": "_settings",
-    "format_value": "_settings",
-    "has_password": "_settings",
-    "is_worker": "_process",
-    "listen_on_address": "_process",
-    "listen_on_unix_socket": "_process",
-    "listen_on_loopback": "_process",
-    "machine_time": "_log",
-    "make_app": "_app",
-    "restart_command": "_process",
-    "sandbox": "_sandbox",
-    "serve": "_process",
-    "serve_as_worker": "_process",
-    "serve_guard": "_guard",
-    "unknown_variables": "_settings",
-    "read_or_create_token": "_guard",
-    "check_port_free": "_process",
-    "without_password": "_settings",
-    "worker_log": "_log",
-    "write_site": "_pages",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "_process": (
+            "BoardProtocol",
+            "Listener",
+            "check_port_free",
+            "is_worker",
+            "listen_on_address",
+            "listen_on_loopback",
+            "listen_on_unix_socket",
+            "restart_command",
+            "serve",
+            "serve_as_worker",
+        ),
+        "_settings": (
+            "CONFIG",
+            "ResolvedSettings",
+            "SETTINGS",
+            "Settings",
+            "VARIABLES",
+            "Value",
+            "Variable",
+            "find_settings",
+            "format_value",
+            "has_password",
+            "unknown_variables",
+            "without_password",
+        ),
+        "_guard": ("GuardApp", "check_private_files", "read_or_create_token", "serve_guard"),
+        "_log": ("ServerLog", "machine_time", "worker_log"),
+        "_sandbox": ("ParserPool", "sandbox"),
+        "_rate_limits": ("Rate",),
+        "_pages": ("Site", "check_site", "write_site"),
+        "_doctor": ("check_installation",),
+        "_app": ("make_app",),
+    },
+)

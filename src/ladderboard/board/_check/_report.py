@@ -1,4 +1,7 @@
-"""The report on a board's folder, and test scoring of the folder's own files."""
+"""The report on a board's folder: test scoring of its own files, and attacks on its mechanism.
+
+Attacks are played on labels that are coin flips.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,21 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard._formatting import format_count, format_list, format_size, printable
 from ladderboard.board._check._advice import compute_promise, find_mechanism_problems, find_warnings
-from ladderboard.board._check._attacks import play_attacks
 from ladderboard.board._data import make_sample
 from ladderboard.board._folder import BoardFolder, is_table, read_folder
 from ladderboard.board._resolution import BaselineScore, typical_score
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
 from ladderboard.files import find_label_column
 from ladderboard.holdout import Scorer
+from ladderboard.mechanisms import Exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from ladderboard.analysts import Analyst
     from ladderboard.board._check._advice import BoardPromise
-    from ladderboard.board._check._attacks import AttackResult
 
 _LINE_WIDTH = 80
 _MAX_CLASSES_NAMED = 12
@@ -37,6 +40,41 @@ _PERFECT_MESSAGES = {
     "scores": "There are no labels, because evaluators submit scores. Attacks are played as if "
     "each answer were scored right or wrong.",
 }
+
+
+MAX_EXAMPLES, MAX_QUESTIONS = 10_000, 2_000
+"""A larger board is played at this size, which takes seconds."""
+
+_REPETITIONS = 3
+_MAX_ABSTENTION = 0.2  # the abstaining attack needs a class at least as rare
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """The mean difference between how good an attacker's last model looked and how good it was.
+
+    ``gain`` is for the board's mechanism, ``exact`` for exact scores. ``n`` and ``questions`` are
+    the size of the games.
+    """
+
+    name: str
+    n: int
+    questions: int
+    repetitions: int
+    gain: float
+    exact: float
+
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        return (
+            f"{self.name}: looks {max(self.gain, 0):.3f} better than it is; against exact scores "
+            f"{max(self.exact, 0):.3f}."
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-able."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -371,3 +409,42 @@ def _wrap_line(text: str) -> list[str]:
     return textwrap.wrap(
         printable(text), _LINE_WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
+
+
+def play_attacks(
+    promise: BoardPromise, *, abstention: float | None = None, seed: int = 0
+) -> list[AttackResult]:
+    """Play the majority attack and the strongest other ones against a board's mechanism.
+
+    ``abstention`` is how often the prediction that is most surely wrong is right; None if there is
+    no such prediction.
+    """
+    # Imported here so that a server that plays no attack does not load them.
+    from ladderboard.analysts import AbstainingAttack, MajorityAttack, ShiftedMajority, SybilAttack  # noqa: PLC0415
+    from ladderboard.arena import run  # noqa: PLC0415
+
+    n = min(promise.effective_n, MAX_EXAMPLES)
+    questions = min(promise.questions, MAX_QUESTIONS)
+    mechanism = promise.mechanism
+    accounts = min(promise.resolution.accounts, questions)
+    strongest = SybilAttack(accounts=accounts) if accounts > 1 else ShiftedMajority()
+    analysts: dict[str, Analyst] = {"majority": MajorityAttack(), strongest.name: strongest}
+    if abstention is not None and abstention <= _MAX_ABSTENTION:
+        analysts["abstaining"] = AbstainingAttack(rare=abstention)
+    rows = run(
+        {"board": mechanism, "exact": Exact()},
+        analysts,
+        n=n,
+        k=questions,
+        repetitions=_REPETITIONS,
+        seed=seed,
+    )
+
+    def mean(analyst: str, against: str) -> float:
+        biases = [row.bias for row in rows if (row.analyst, row.mechanism) == (analyst, against)]
+        return sum(biases) / len(biases)
+
+    return [
+        AttackResult(name, n, questions, _REPETITIONS, mean(name, "board"), mean(name, "exact"))
+        for name in analysts
+    ]

@@ -1,7 +1,8 @@
 """Databases that store books: the interface of a storage, SQLite and PostgreSQL."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ladderboard._lazy_exports import lazy_exports
 from ladderboard.ledger._storage._schema import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage._schema import SchemaModule as SchemaModule
 from ladderboard.ledger._storage._schema import latest_format as latest_format
@@ -28,11 +29,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger._storage._postgres import PostgresStorage as PostgresStorage
     from ladderboard.ledger._storage._postgres import load_psycopg as load_psycopg
 
-
-def __getattr__(name: str) -> Any:
-    if name not in {"PostgresAddress", "PostgresStorage", "load_psycopg"}:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Guards in a file do not need PostgreSQL.
-    from ladderboard.ledger._storage import _postgres  # noqa: PLC0415
-
-    return getattr(_postgres, name)
+# Guards in a file do not need PostgreSQL.
+__getattr__ = lazy_exports(
+    __name__, {"_postgres": ("PostgresAddress", "PostgresStorage", "load_psycopg")}
+)
