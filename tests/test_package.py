@@ -42,6 +42,16 @@ def test_public_names_can_be_imported_and_others_cannot():
         _ = lb.Laddder
 
 
+@pytest.mark.parametrize("name", ["adapters", "board", "bounds", "holdout", "ledger", "server"])
+def test_packages_list_their_names_and_import_each_once(name):
+    package = importlib.import_module(f"ladderboard.{name}")
+    assert set(dir(package)) == set(package.__all__)
+    for exported in package.__all__:
+        assert getattr(package, exported) is vars(package)[exported]
+    with pytest.raises(AttributeError, match=rf"'ladderboard\.{name}' has no attribute 'missing'"):
+        _ = package.missing
+
+
 def test_the_tree_of_errors_shows_every_error():
     tree = errors.__doc__
     for name in errors.__all__:

@@ -29,4 +29,4 @@ def import_library(name: str, *, extra: str) -> Any:
         ) from error
 
 
-__getattr__ = lazy_exports(__name__, {"_scores": ("Scores",), "_stopping": ("Stopping",)})
+__getattr__, __dir__ = lazy_exports(__name__, {"_scores": ("Scores",), "_stopping": ("Stopping",)})

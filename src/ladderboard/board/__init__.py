@@ -171,7 +171,7 @@ __all__ = [
 ]
 
 # Imported on first use: a client needs the documents of the API only, and a server no backups.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_access": (

@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 # Imported on first use: a client of a board only reads certificates.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_alternatives": (

@@ -106,7 +106,7 @@ __all__ = [
 
 # Imported on first use: a guard in a file needs neither bounds nor HTTP, and a client of a board
 # only what replies are made of.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_export": (

@@ -167,7 +167,7 @@ __all__ = [
 ]
 
 # Imported on first use: a guard in a file does not need them, and their packages are optional.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_storage": ("PostgresAddress", "PostgresStorage", "load_psycopg"),

@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 # Lazy: a guard is served without the packages of boards, and settings are read without either.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_process": (

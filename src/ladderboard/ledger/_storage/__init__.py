@@ -30,6 +30,6 @@ if TYPE_CHECKING:
     from ladderboard.ledger._storage._postgres import load_psycopg as load_psycopg
 
 # Guards in a file do not need PostgreSQL.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__, {"_postgres": ("PostgresAddress", "PostgresStorage", "load_psycopg")}
 )

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 # Lazy: a guard needs no packages of boards, and is_worker is called before anything is loaded.
-__getattr__ = lazy_exports(
+__getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "_shutdown": ("BoardProtocol",),
