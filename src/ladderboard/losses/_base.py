@@ -272,6 +272,24 @@ class Loss(ABC):
         return self.score(self.read_labels(labels), predictions)
 
 
+@dataclass(frozen=True)
+class CostLoss(Loss):
+    """A loss by the cost of each example in the metric's own unit, which may exceed the unit."""
+
+    @abstractmethod
+    def cost(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the cost of each example in the metric's own unit, without a cap."""
+
+    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
+        """Return the cost as a part of the unit, at most 1."""
+        return np.minimum(self.cost(labels, predictions) / self.unit, 1)
+
+    def exact(self, labels: Any, predictions: Any) -> float:
+        """Return the mean cost, without a cap."""
+        read = self.read_labels(labels)
+        return float(np.mean(self.cost(read, self.read_predictions(predictions, read.shape))))
+
+
 def _check_losses(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
     """Return per-example losses, checked. Messages show no number: it would reveal labels."""
     try:
@@ -292,4 +310,11 @@ def require_one_per_example(read: NDArray[Any], n: int) -> NDArray[Any]:
             f"predictions must hold one value for each of the {n} examples; "
             f"got the shape {read.shape}."
         )
+    return read
+
+
+def require_shape(read: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return predictions if they have the shape of the labels; raise if not."""
+    if read.shape != shape:
+        raise InvalidPredictions(f"predictions must be in the shape {shape}; got {read.shape}.")
     return read

@@ -15,7 +15,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions
 from ladderboard.losses._arrays import ExpectedColumns, LabelKind, numbered_columns
-from ladderboard.losses._base import Loss
+from ladderboard.losses._base import Loss, require_shape
 from ladderboard.losses._cells import mask_overlap, mask_size
 from ladderboard.losses._statistics import cell_columns, read_indicators, read_structured
 
@@ -93,10 +93,7 @@ class OverlapLoss(Loss):
                 separator=self.separator,
                 n=shape[0],
             )
-        read = read_indicators(predictions, "predictions", InvalidPredictions)
-        if read.shape != shape:
-            raise InvalidPredictions(f"predictions must be in the shape {shape}; got {read.shape}.")
-        return read
+        return require_shape(read_indicators(predictions, "predictions", InvalidPredictions), shape)
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """Nothing at all."""

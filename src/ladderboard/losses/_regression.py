@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +11,7 @@ import numpy as np
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.losses._arrays import ExpectedColumns, LabelKind, raise_for_rows, read_numbers
-from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._base import CostLoss, Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +22,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class RangedLoss(Loss):
+class RangedLoss(CostLoss):
     """A loss of numbers in a declared ``range``, in which the owner's labels must lie.
 
     A prediction outside the range is clipped to it, which never makes it worse, so the loss is
@@ -90,14 +89,6 @@ class RangedLoss(Loss):
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The mean and the median."""
         return [np.full(len(labels), value) for value in (labels.mean(), np.median(labels))]
-
-    @abstractmethod
-    def cost(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the cost of each example in the metric's own unit, for any numbers."""
-
-    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return the cost as a part of the unit."""
-        return np.minimum(self.cost(labels, predictions) / self.unit, 1)
 
     def exact(self, labels: Any, predictions: Any) -> float:
         """Return the mean cost; no number is clipped."""
@@ -254,7 +245,7 @@ class SquaredLog(RangedLoss):
 
 
 @dataclass(frozen=True)
-class CappedError(Loss):
+class CappedError(CostLoss):
     """An error relative to the label or prediction, which needs a cap instead of a range.
 
     ``cap`` is the largest error that counts: 1 is 100%.
@@ -291,19 +282,6 @@ class CappedError(Loss):
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The median."""
         return [np.full(len(labels), np.median(labels))]
-
-    @abstractmethod
-    def cost(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the cost of each example, without the cap."""
-
-    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return the cost as a part of the unit, at most 1."""
-        return np.minimum(self.cost(labels, predictions) / self.unit, 1)
-
-    def exact(self, labels: Any, predictions: Any) -> float:
-        """Return the mean cost without the cap."""
-        read = self.read_labels(labels)
-        return float(np.mean(self.cost(read, self.read_predictions(predictions, read.shape))))
 
 
 @dataclass(frozen=True)

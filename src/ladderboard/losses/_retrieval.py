@@ -50,10 +50,6 @@ class RankedLoss(CellLoss):
         """The items, each once, best first."""
         return list(dict.fromkeys(split_cell(cell, self.separator)))
 
-    def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """The relevant items."""
-        return labels
-
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The most frequent items."""
         items, counts = np.unique(

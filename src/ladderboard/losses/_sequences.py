@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard.losses._base import CostLoss
 from ladderboard.losses._cells import FreeText
 
 if TYPE_CHECKING:
@@ -69,25 +70,17 @@ def _bit_places(items: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 @dataclass(frozen=True)
-class TextLoss(FreeText):
+class TextLoss(FreeText, CostLoss):
     """A loss of free text by a cost of each pair."""
 
     @abstractmethod
-    def cost(self, label: str, prediction: str) -> float:
+    def pair_cost(self, label: str, prediction: str) -> float:
         """Return the cost of one example in the metric's own unit."""
 
-    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return the cost as a part of the unit, at most 1."""
-        return np.minimum(self._costs(labels, predictions) / self.unit, 1)
-
-    def exact(self, labels: Any, predictions: Any) -> float:
-        """Return the mean cost, without a cap."""
-        read = self.read_labels(labels)
-        return float(self._costs(read, self.read_predictions(predictions, read.shape)).mean())
-
-    def _costs(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
+    def cost(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the cost of each pair."""
         pairs = zip(labels.tolist(), predictions.tolist(), strict=True)
-        return np.array([self.cost(*pair) for pair in pairs], dtype=np.float64)
+        return np.array([self.pair_cost(*pair) for pair in pairs], dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -117,7 +110,7 @@ class Levenshtein(TextLoss):
         """A loss of 1 is the cap."""
         return float(self.cap)
 
-    def cost(self, label: str, prediction: str) -> float:
+    def pair_cost(self, label: str, prediction: str) -> float:
         """The number of edits."""
         return edit_distance(label, prediction)
 
@@ -139,7 +132,7 @@ class EditDissimilarity(TextLoss):
         """The relative edit distance."""
         return "a prediction costs its edit distance as a part of the longer text"
 
-    def cost(self, label: str, prediction: str) -> float:
+    def pair_cost(self, label: str, prediction: str) -> float:
         """Edits / the longer length."""
         longest = max(len(label), len(prediction))
         return edit_distance(label, prediction) / longest if longest else 0.0
@@ -162,7 +155,7 @@ class WordJaccard(TextLoss):
         """The words that are not shared."""
         return "a prediction costs the part of all words that it does not share with the label"
 
-    def cost(self, label: str, prediction: str) -> float:
+    def pair_cost(self, label: str, prediction: str) -> float:
         """1 - shared / all."""
         words, others = set(label.lower().split()), set(prediction.lower().split())
         union = len(words | others)
@@ -202,7 +195,7 @@ class Rouge(TextLoss):
         """1 - ROUGE."""
         return f"a prediction costs 1 minus its ROUGE-{self.type.upper()} F-score"
 
-    def cost(self, label: str, prediction: str) -> float:
+    def pair_cost(self, label: str, prediction: str) -> float:
         """1 - F-score."""
         words, guessed = rouge_words(label), rouge_words(prediction)
         if self.type == "l":

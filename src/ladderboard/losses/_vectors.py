@@ -18,7 +18,7 @@ from ladderboard.losses._arrays import (
     raise_for_rows,
     read_numbers,
 )
-from ladderboard.losses._base import Loss
+from ladderboard.losses._base import CostLoss, require_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _KL_FLOOR = 1e-15
 
 
 @dataclass(frozen=True)
-class VectorLoss(Loss):
+class VectorLoss(CostLoss):
     """A loss of rows of numbers, labels and predictions in the same columns."""
 
     @property
@@ -54,9 +54,7 @@ class VectorLoss(Loss):
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """A matrix of the same shape."""
-        read = read_numbers(predictions, "predictions", InvalidPredictions)
-        if read.shape != shape:
-            raise InvalidPredictions(f"predictions must be in the shape {shape}; got {read.shape}.")
+        read = require_shape(read_numbers(predictions, "predictions", InvalidPredictions), shape)
         self.check(read, "predictions", InvalidPredictions)
         return read
 
@@ -66,19 +64,6 @@ class VectorLoss(Loss):
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The mean of each column."""
         return [np.broadcast_to(labels.mean(axis=0), labels.shape).copy()]
-
-    @abstractmethod
-    def cost(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the cost of each example in the metric's own unit, without a cap."""
-
-    def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
-        """Return the cost as a part of the unit, at most 1."""
-        return np.minimum(self.cost(labels, predictions) / self.unit, 1)
-
-    def exact(self, labels: Any, predictions: Any) -> float:
-        """Return the mean cost, without a cap."""
-        read = self.read_labels(labels)
-        return float(np.mean(self.cost(read, self.read_predictions(predictions, read.shape))))
 
 
 def _check_probabilities(values: NDArray[np.float64], name: str, error_class: Any) -> None:

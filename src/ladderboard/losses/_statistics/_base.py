@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ladderboard.errors import InvalidPredictions
+from ladderboard.errors import InvalidLabels, InvalidPredictions
 from ladderboard.losses._base import Evaluation, Loss, Promise
 
 if TYPE_CHECKING:
@@ -148,10 +148,21 @@ def mean_estimate(
     return Estimate(float(values @ shares), influence)
 
 
+def constant_columns(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the indices of the columns in which all values are equal; a vector is one column."""
+    columns = values if values.ndim == 2 else values[:, None]
+    return np.flatnonzero((columns == columns[0]).all(axis=0))
+
+
+def refuse_constant_labels(labels: NDArray[Any], name: str) -> None:
+    """Refuse a column of labels with a single value, for which a correlation has no value."""
+    if len(constant_columns(labels)):
+        raise InvalidLabels(f"All labels are equal; {name} is not defined then.")
+
+
 def refuse_constant(predictions: NDArray[Any], name: str) -> None:
     """Refuse a column of predictions with a single value, for which a correlation has no value."""
-    columns = predictions if predictions.ndim == 2 else predictions[:, None]
-    constant = np.flatnonzero((columns == columns[0]).all(axis=0))
+    constant = constant_columns(predictions)
     if len(constant):
         which = f" in column {constant[0] + 1}" if predictions.ndim == 2 else ""
         raise InvalidPredictions(f"All predictions are equal{which}; {name} is not defined then.")

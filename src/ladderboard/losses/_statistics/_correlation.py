@@ -17,12 +17,14 @@ from ladderboard.losses._arrays import (
     raise_for_rows,
     read_numbers,
 )
+from ladderboard.losses._base import require_shape
 from ladderboard.losses._statistics._base import (
     Estimate,
     Statistic,
     function_of_means,
     mean_estimate,
     refuse_constant,
+    refuse_constant_labels,
 )
 
 if TYPE_CHECKING:
@@ -60,10 +62,7 @@ class NumberStatistic(Statistic):
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Numbers in the same shape."""
-        read = read_numbers(predictions, "predictions", InvalidPredictions)
-        if read.shape != shape:
-            raise InvalidPredictions(f"predictions must be in the shape {shape}; got {read.shape}.")
-        return read
+        return require_shape(read_numbers(predictions, "predictions", InvalidPredictions), shape)
 
     @abstractmethod
     def of_column(self, labels: NDArray[np.float64], predictions: NDArray[np.float64]) -> Estimate:
@@ -89,9 +88,7 @@ class Correlation(NumberStatistic):
     def read_labels(self, labels: Any) -> NDArray[np.float64]:
         """Numbers, not all equal."""
         read = super().read_labels(labels)
-        columns = read if read.ndim == 2 else read[:, None]
-        if (columns == columns[0]).all(axis=0).any():
-            raise InvalidLabels(f"All labels are equal; {self.name} is not defined then.")
+        refuse_constant_labels(read, self.name)
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -264,9 +261,7 @@ class R2(NumberStatistic):
     def read_labels(self, labels: Any) -> NDArray[np.float64]:
         """Numbers, not all equal."""
         read = super().read_labels(labels)
-        columns = read if read.ndim == 2 else read[:, None]
-        if (columns == columns[0]).all(axis=0).any():
-            raise InvalidLabels(f"All labels are equal; {self.name} is not defined then.")
+        refuse_constant_labels(read, self.name)
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from ladderboard.losses._arrays import (
     require_kind,
     require_one_kind,
 )
-from ladderboard.losses._base import Promise, require_one_per_example
+from ladderboard.losses._base import Promise, require_one_per_example, require_shape
 from ladderboard.losses._cells import (
     count_points_in_boxes,
     mask_overlap,
@@ -225,10 +225,6 @@ class ClassStatistic(Statistic):
             example=(str(self.classes[0]),),
         )
 
-    def for_labels(self, labels: Any) -> ClassStatistic:
-        """Any class may occur."""
-        return self
-
     def with_inferred_classes(
         self, labels: NDArray[Any], also: NDArray[Any] | None = None
     ) -> ClassStatistic:
@@ -324,11 +320,6 @@ class CountRatio(ClassStatistic):
         """The coefficients of the ratio."""
 
     @property
-    def infers(self) -> bool:
-        """Whether cells hold classes."""
-        return self.of == "classes"
-
-    @property
     def label_kind(self) -> LabelKind | None:
         """Text for sets and masks."""
         return super().label_kind if self.of == "classes" else "text"
@@ -367,11 +358,7 @@ class CountRatio(ClassStatistic):
         if self.of == "classes":
             if len(shape) == 2:
                 read = read_indicators(predictions, "predictions", InvalidPredictions)
-                if read.shape != shape:
-                    raise InvalidPredictions(
-                        f"predictions must be in the shape {shape}; got {read.shape}."
-                    )
-                return read
+                return require_shape(read, shape)
             return super().read_predictions(predictions, shape)
         return read_structured(
             predictions,

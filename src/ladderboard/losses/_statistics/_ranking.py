@@ -30,7 +30,12 @@ from ladderboard.losses._classification import (
     infer_classes,
     read_classes,
 )
-from ladderboard.losses._statistics._base import Estimate, Statistic, mean_estimate
+from ladderboard.losses._statistics._base import (
+    Estimate,
+    Statistic,
+    constant_columns,
+    mean_estimate,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -311,8 +316,7 @@ class RocAuc(CurveStatistic):
     def read_labels(self, labels: Any) -> NDArray[np.int64]:
         """Return indices of classes, or a matrix of 0 and 1; every class must occur."""
         read = super().read_labels(labels)
-        columns = read if read.ndim == 2 else read[:, None]
-        if (columns == columns[0]).all(axis=0).any():
+        if len(constant_columns(read)):
             raise InvalidLabels(f"{self.name} needs labels of both classes; there is only one.")
         return read
 
