@@ -1,4 +1,4 @@
-"""Files that appear under their names only once they are complete and on the disk."""
+"""Files that appear under their names only once they are complete, or not at all."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 import secrets
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from ladderboard.errors import InvalidState, storage_error
+from ladderboard.errors import InvalidSetting, InvalidState, StorageFailed, storage_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,25 @@ def atomic_write(path: Path, content: bytes, *, replace: bool = True, private: b
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file to write to; after an error it is removed: a part would look complete."""
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        raise InvalidSetting(f"{path} exists already; choose another name.") from None
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        with file:
+            yield file
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise StorageFailed(f"{path} cannot be written: {error.strerror}.") from None
+        raise
 
 
 def sync_path(path: Path) -> None:

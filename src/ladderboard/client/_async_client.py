@@ -21,7 +21,6 @@ from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
-    from types import TracebackType
 
     from ladderboard.board import (
         BoardInfo,
@@ -212,10 +211,5 @@ class AsyncClient(BaseClient):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

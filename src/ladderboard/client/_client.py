@@ -22,7 +22,6 @@ from ladderboard.errors import LadderboardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     from ladderboard.board import (
         BoardInfo,
@@ -247,12 +246,7 @@ class Client(BaseClient):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -16,6 +16,7 @@ from ladderboard.files._roster import Roster
 from ladderboard.files._source import GZIP_MAGIC as GZIP_MAGIC
 from ladderboard.files._source import Gunzip as Gunzip
 from ladderboard.files._source import Limits, Problems, detect_format, format_names, refuse
+from ladderboard.files._source import NamedBytes as NamedBytes
 
 __all__ = [
     "ID_SEPARATOR",

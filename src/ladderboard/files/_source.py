@@ -36,6 +36,14 @@ _MAX_PROBLEMS = 100
 _MAX_MESSAGES = 20
 
 
+class NamedBytes(io.BytesIO):
+    """The bytes of a file, with its name, which may determine the format."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(data)
+        self.name = name
+
+
 class RowNames(Protocol):
     """An object that names rows in messages; ``noun`` is the kind of name, "id" or "row"."""
 

@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladderboard._atomic_file import absolute_path
-from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
+from ladderboard._atomic_file import absolute_path, new_file
+from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.holdout._file import SAMPLE
 from ladderboard.holdout._sample import decode_sample, describe_sample
 from ladderboard.ledger import (
@@ -51,21 +51,9 @@ def _write_entries(storage: SqliteStorage, high_water: HighWaterMark, out: Path)
     with storage.read_transaction(names[0]) as book:
         chain_state = book.chain_state()
         high_water.check(position, names[0], chain_state, book)
-        try:
-            file = out.open("xb")
-        except FileExistsError:
-            raise InvalidSetting(f"{out} exists already; choose another name.") from None
-        except OSError as error:
-            raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
-        try:
-            with file:
-                for entry, _ in iter_checked_entries(book.entries(), names[0]):
-                    file.write(entry.encoded + b"\n")
-        except BaseException as error:
-            out.unlink(missing_ok=True)  # a partial ledger would look complete
-            if isinstance(error, OSError):
-                raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
-            raise
+        with new_file(out) as file:
+            for entry, _ in iter_checked_entries(book.entries(), names[0]):
+                file.write(entry.encoded + b"\n")
     return ChainHead(chain_state.entries, chain_state.head)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,7 +30,7 @@ from ladderboard.mechanisms import Mechanism
 from ladderboard.mechanisms import mechanism as mechanism_of
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Iterator
 
 _ROOT = "/api/v1/guard"
 _GATE_ROOT = "/api/v1/gate"
@@ -50,12 +50,7 @@ class _Remote:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -112,7 +107,7 @@ class RemoteHoldout(_Remote):
         name = ladder or self._ladder
         query = _query(ladder=name, training=None if training is None else repr(training))
         answer = self._transport.post(f"{_ROOT}/questions{query}", data, media_type)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             bound = Certificate.read(answer["bound"])
             return Reply(
                 released=_optional_float(answer["released"]),
@@ -140,7 +135,7 @@ class RemoteHoldout(_Remote):
     def ladders(self) -> int:
         """The maximum number of ladders."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return int(answer["ladders"])
 
     def check_ladder(self, name: str = "") -> None:
@@ -154,7 +149,7 @@ class RemoteHoldout(_Remote):
         """Whether questions are predictions or scores; it never changes and is fetched once."""
         if self._takes is None:
             opening = self.status().opening
-            with _GuardAnswer(self._transport.url):
+            with _reading_answer(self._transport.url):
                 self._takes = read_input_kind(opening)
         return self._takes
 
@@ -162,34 +157,34 @@ class RemoteHoldout(_Remote):
     def remaining(self) -> int:
         """The number of questions left, over all ladders."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return int(answer["remaining"])
 
     @property
     def released(self) -> float | None:
         """The current estimate on this ladder; 1 before the first question."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return _optional_float(answer["released"])
 
     @property
     def certificate(self) -> Certificate:
         """The certificate for the best model asked on this ladder so far."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return Certificate.read(answer["bound"])
 
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry; keep it to detect rewritten entries."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return _check_hash(answer["head"])
 
     def summary(self) -> GuardSummary:
         """Return the values that change with every question, without the history."""
         answer = self._get_meter()
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return GuardSummary.read(answer)
 
     @property
@@ -200,7 +195,7 @@ class RemoteHoldout(_Remote):
     def status(self) -> RemoteStatus:
         """Return everything public, with the history."""
         answer = self._transport.get(_ROOT)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return RemoteStatus.read(answer)
 
     def _get_meter(self) -> dict[str, Any]:
@@ -250,7 +245,7 @@ class RemoteGate(_Remote):
         data, media_type = encode_predictions(predictions, format)
         query = _query(margin=None if margin is None else repr(float(margin)))
         answer = self._transport.post(f"{_GATE_ROOT}/looks{query}", data, media_type)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             if answer["outcome"] not in OUTCOMES:
                 raise ValueError
             return Verdict(**{field.name: answer[field.name] for field in fields(Verdict)})
@@ -259,13 +254,13 @@ class RemoteGate(_Remote):
         """Make a model the incumbent, if the gate's owner allows it; return its number."""
         data, media_type = encode_predictions(predictions, format)
         answer = self._transport.post(f"{_GATE_ROOT}/incumbent", data, media_type)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return int(answer["incumbent"])
 
     def status(self) -> GateStatus:
         """Return everything public, with the history."""
         answer = self._transport.get(_GATE_ROOT)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             history = tuple(LookRecord(**record) for record in answer["history"])
             names = [field.name for field in fields(GateStatus)]
             return GateStatus(**{name: answer[name] for name in names} | {"history": history})
@@ -274,7 +269,7 @@ class RemoteGate(_Remote):
     def takes(self) -> InputKind:
         """Whether candidates are predictions or scores."""
         answer = self._transport.get(_GATE_ROOT)
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return "scores" if answer["takes"] == "scores" else "predictions"
 
     @property
@@ -285,7 +280,7 @@ class RemoteGate(_Remote):
     @property
     def head(self) -> str:
         """The hash of the ledger's last entry; keep it to detect rewritten entries."""
-        with _GuardAnswer(self._transport.url):
+        with _reading_answer(self._transport.url):
             return _check_hash(self.status().head)
 
     def __repr__(self) -> str:
@@ -402,23 +397,13 @@ def _read_mechanism(described: dict[str, Any]) -> Mechanism:
         return _RemoteMechanism(described)
 
 
-class _GuardAnswer:
-    """Raises ``GuardUnreachable`` if an answer does not have the form of a guard's."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, KeyError | TypeError | ValueError):
-            raise GuardUnreachable(f"The server at {self._url} is not a guard.") from None
+@contextmanager
+def _reading_answer(url: str) -> Iterator[None]:
+    """Raise ``GuardUnreachable`` if an answer does not have the form of a guard's."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError):
+        raise GuardUnreachable(f"The server at {url} is not a guard.") from None
 
 
 def _check_hash(value: Any) -> str:

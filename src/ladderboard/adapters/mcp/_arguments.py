@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import stat
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidPredictions, InvalidSetting
-from ladderboard.files import refuse
+from ladderboard.files import NamedBytes, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,14 +27,6 @@ _NO_LINKS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FOLDER_FLAGS = _NO_LINKS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 # Without O_NONBLOCK, opening a pipe without a writer would block.
 _FILE_FLAGS = _NO_LINKS | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-
-
-class NamedBytes(io.BytesIO):
-    """The bytes of a file, with its name, which may determine the format."""
-
-    def __init__(self, name: str, data: bytes) -> None:
-        super().__init__(data)
-        self.name = name
 
 
 class Folder:

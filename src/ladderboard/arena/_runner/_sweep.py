@@ -22,7 +22,6 @@ from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
-    from types import TracebackType
 
     from ladderboard.arena._runner._task import Task
 
@@ -120,12 +119,7 @@ class ResultsFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # every result was flushed, or its failure was raised
             self._file.close()
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ladderboard._atomic_file import new_file
 from ladderboard._formatting import printable
 from ladderboard.cli._client._options import BoardName, Insecure, Quiet, Url, open_client
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_err, echo_json
-from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
+from ladderboard.errors import BrokenLedger, InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.client import Client
@@ -98,20 +99,8 @@ def _echo_entry(line: bytes) -> None:
 
 def _write_entries(entries: "Iterator[Entry]", out: Path) -> "ChainHead":
     """Write entries to a new file, or remove it on an error, and return the head."""
-    try:
-        file = out.open("xb")
-    except FileExistsError:
-        raise InvalidSetting(f"{out} exists already; choose another name.") from None
-    except OSError as error:
-        raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
-    try:
-        with file:
-            return _copy_entries(entries, file.write)
-    except BaseException as error:
-        out.unlink(missing_ok=True)  # a part of a ledger would look complete
-        if isinstance(error, OSError):
-            raise StorageFailed(f"{out} cannot be written: {error.strerror}.") from None
-        raise
+    with new_file(out) as file:
+        return _copy_entries(entries, file.write)
 
 
 def _copy_entries(entries: "Iterator[Entry]", write: Callable[[bytes], object]) -> "ChainHead":

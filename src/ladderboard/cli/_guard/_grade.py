@@ -1,6 +1,5 @@
 """``ladderboard grade``: a grading server for agents, and the reward of a finished run."""
 
-import io
 import json
 import os
 import stat
@@ -28,7 +27,7 @@ from ladderboard.cli._guard._serve import (
 from ladderboard.cli._options import AsJson, JunitFile, ResultsFile, read_scores
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidPredictions, InvalidSetting, storage_error
-from ladderboard.files import refuse
+from ladderboard.files import NamedBytes, refuse
 
 if TYPE_CHECKING:
     from ladderboard.adapters import Scores
@@ -194,15 +193,7 @@ def _ask(
     return numbers, reply
 
 
-class _NamedFile(io.BytesIO):
-    """The bytes of a file, with its name, which may determine the format."""
-
-    def __init__(self, name: str, data: bytes) -> None:
-        super().__init__(data)
-        self.name = name
-
-
-def _read_regular_file(path: Path | None) -> io.BytesIO:
+def _read_regular_file(path: Path | None) -> NamedBytes:
     """Return the bytes of a file; refuse a link, by which an agent could show a file to us."""
     if path is None:
         raise InvalidSetting("Give a submission.")
@@ -218,4 +209,4 @@ def _read_regular_file(path: Path | None) -> io.BytesIO:
     if len(data) > _MAX_BYTES:
         message = f"A submission may have at most {_MAX_BYTES:,} bytes."
         refuse(InvalidPredictions, "too_many_bytes", message)
-    return _NamedFile(path.name, data)
+    return NamedBytes(path.name, data)
