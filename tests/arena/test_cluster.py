@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 import ladderboard as lb
 from ladderboard.errors import WorkerError
+from support.processes import free_port
 
 OWN = """
 import time
@@ -32,12 +32,6 @@ def slow(game):
         game.ask(game.rng.integers(0, 2, game.n))
         time.sleep(0.002)
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @contextmanager

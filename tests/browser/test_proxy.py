@@ -6,7 +6,8 @@ import pytest
 
 from support.browser.browser_server import serve_for_browser
 from support.browser.visitor import Visitor
-from support.nginx import Nginx, free_port
+from support.nginx import Nginx
+from support.processes import free_port
 from support.server.live_server import make_predictions
 
 

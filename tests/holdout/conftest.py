@@ -115,6 +115,12 @@ class KnownGate(KnownGuard):
 
 
 @pytest.fixture
+def path(tmp_path):
+    """Return where a guard's file may be created."""
+    return tmp_path / "guard.db"
+
+
+@pytest.fixture
 def make_guard(tmp_path):
     """Make guards whose labels and key are known; gates with ``gate=True``."""
 

@@ -28,11 +28,6 @@ def wrong(count, labels=LABELS):
     return np.where(np.arange(len(labels)) < count, 1 - labels, labels)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "guard.db"
-
-
 def create(path, labels=LABELS, **settings):
     return lb.Holdout.create(path, labels, **{"questions": 20, "mechanism": LADDER, **settings})
 

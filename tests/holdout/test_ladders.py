@@ -29,11 +29,6 @@ def make(path, **settings):
     return lb.Holdout.create(path, labels=LABELS, **settings)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "guard.db"
-
-
 def test_a_guard_has_one_ladder_unless_more_are_declared(path):
     guard = make(path)
     guard.ask(wrong(30))

@@ -22,11 +22,6 @@ def create(path, **settings):
     return lb.Holdout.create(path, **settings)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "guard.db"
-
-
 def test_a_score_guard_has_ids_and_answers_scores(path):
     guard = create(path)
     assert guard.ask(scores(20)).released == 0.2

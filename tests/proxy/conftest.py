@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from support.nginx import Nginx, free_port
+from support.nginx import Nginx
+from support.processes import free_port
 
 HERE = {"PYTHONPATH": str(Path(__file__).parents[2] / "src")}
 RULES = """slug: {slug}

@@ -10,7 +10,7 @@ import pytest
 
 from ladderboard.client import AsyncClient, Client, parse_address
 from ladderboard.errors import InvalidPredictions, ServerUnreachable
-from support.nginx import free_port
+from support.processes import free_port
 
 
 @pytest.fixture

@@ -47,6 +47,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
+def team(live_server):
+    """A team of the board: its id and its token."""
+    return live_server.join("Alpha")
+
+
+@pytest.fixture
 def labels():
     """The labels of the guard."""
     return LABELS

@@ -9,11 +9,6 @@ from support.server.live_server import csrf_token, make_predictions
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
-@pytest.fixture
-def team(live_server):
-    return live_server.join("Alpha")
-
-
 def test_signing_in_and_out(live_server, browser, team):
     response = live_server.sign_in(browser, team[1])
     assert (response.status_code, response.headers["location"]) == (

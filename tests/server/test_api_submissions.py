@@ -8,12 +8,6 @@ import pytest
 from ladderboard.server import Rate
 from support.server.live_server import assert_problem, make_predictions
 
-
-@pytest.fixture
-def team(live_server):
-    return live_server.join("Alpha")
-
-
 SAME = ("id", "released", "remaining", "receipt")
 
 

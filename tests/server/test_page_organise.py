@@ -25,11 +25,6 @@ BOARD_FORMS = {
 TEAM_FORMS = ("rotate", "revoke", "disqualify", "reinstate")
 
 
-@pytest.fixture
-def team(live_server):
-    return live_server.join("Alpha")
-
-
 def ledger_text(live_server):
     return live_server.call("GET", "/boards/first/ledger?limit=1000", live_server.organiser).text
 

@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from support.processes import free_port
+
 PAGE = Path(__file__).parents[2] / "docs/how-to/reverse-proxy.md"
 _CERTIFICATES = "/etc/letsencrypt/live/boards.example.org"
 # The rest of the configuration. Debian's default turns gzip on, so this does too.
@@ -44,13 +46,6 @@ def find_nginx() -> str:
     path = shutil.which("nginx", path="/usr/local/sbin:/usr/sbin") or shutil.which("nginx")
     assert path, "The tests need nginx; script/nginx installs it."
     return path
-
-
-def free_port() -> int:
-    """Return an unused port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def documented_config() -> str:

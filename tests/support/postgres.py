@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import psycopg
 
 from support.credentials import random_secret
+from support.processes import free_port
 
 PASSWORD = random_secret()
 _DEBIAN_PROGRAMS = Path("/usr/lib/postgresql")
@@ -41,12 +41,6 @@ def _unprivileged_user() -> dict[str, int]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class PostgresServer:
     """A running PostgreSQL server; ``settings`` are passed on its command line."""
 
@@ -65,7 +59,7 @@ class PostgresServer:
         subprocess.run(
             initdb, check=True, capture_output=True, timeout=120, cwd=self.folder, **self.user
         )
-        self.port = _free_port()
+        self.port = free_port()
         self.log = (self.folder / "log").open("ab")
         options = {
             "listen_addresses": "127.0.0.1",

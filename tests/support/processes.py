@@ -1,8 +1,9 @@
-"""Runs modules of this package as processes."""
+"""Runs modules of this package as processes, and finds ports for servers."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,3 +22,10 @@ def run_module(name: str, *arguments: object, timeout: float | None = None):
         check=False,
         timeout=timeout,
     )
+
+
+def free_port() -> int:
+    """Return an unused port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

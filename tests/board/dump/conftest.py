@@ -26,7 +26,6 @@ from support.verify.board_history import keep_as_file
 
 N = 200
 ORGANISER = Caller(Role.ORGANISER)
-_GONE = "UPDATE main.submission SET place = '' WHERE book = ? AND number = 4 AND team = 1"
 RULES = """
 slug: {slug}
 loss: accuracy

@@ -12,9 +12,10 @@ import time
 import numpy as np
 
 from ladderboard.server import listen_on_loopback, serve_guard
+from support.server.threaded_server import ServerThread
 
 
-class GuardServer:
+class GuardServer(ServerThread):
     """Serves a guard; ``listener`` is a free port by default, ``options`` go to ``serve_guard``."""
 
     def __init__(self, guard, listener=None, **options):
@@ -33,18 +34,6 @@ class GuardServer:
             assert self._thread.is_alive()
             time.sleep(0.01)
         self.server = self._servers[0]
-
-    def stop(self):
-        """Shut the server down and wait for the thread to end."""
-        self.server.should_exit = True
-        self._thread.join()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
 
     def call(self, method="GET", path="/api/v1/guard", body=None, headers=None):
         """Send a request on a new connection; return status, headers and the decoded body."""

@@ -8,7 +8,23 @@ import time
 import uvicorn
 
 
-class ThreadedServer:
+class ServerThread:
+    """A uvicorn server in a thread; subclasses set ``server`` and ``_thread`` and start them."""
+
+    def stop(self):
+        """Shut the server down and wait for the thread to end."""
+        self.server.should_exit = True
+        self._thread.join()
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class ThreadedServer(ServerThread):
     """An ASGI application served in a thread, on a free loopback port.
 
     ``options`` are passed to ``uvicorn.Config``. After ``start`` the server is at ``url``.
@@ -31,15 +47,3 @@ class ThreadedServer:
             time.sleep(0.005)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-
-    def stop(self):
-        """Shut the server down and wait for the thread to end."""
-        self.server.should_exit = True
-        self._thread.join()
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
