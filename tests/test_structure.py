@@ -13,10 +13,27 @@ MODULES_WITH_A_PREFIX = 3
 # Class names with more than one class, each with its reason.
 _IN_OPENAPI = "the class of this name in _api/_models.py is part of the published OpenAPI schema"
 SHARED_CLASS_NAMES = {
-    "Certificate": _IN_OPENAPI,
-    "Problem": _IN_OPENAPI,
-    "Receipt": _IN_OPENAPI,
+    **dict.fromkeys(
+        (
+            "AwardedPrize",
+            "Certificate",
+            "DataRule",
+            "FinalMetric",
+            "FinalsRule",
+            "ListedTeam",
+            "ListedToken",
+            "ListedWebhook",
+            "MetricRelease",
+            "People",
+            "PrizeRule",
+            "Problem",
+            "Receipt",
+            "SignInRule",
+        ),
+        _IN_OPENAPI,
+    ),
     "GuardStopping": "one callback for each training library, imported from that library's adapter",
+    "Setting": "one is a row of the organiser's page, the other a setting of the server",
 }
 
 
@@ -82,6 +99,16 @@ def test_no_folder_has_a_family_of_modules_with_one_prefix():
         if count > MODULES_WITH_A_PREFIX
     }
     assert not offenders, f"Make a sub-package of each: {offenders}"
+
+
+def test_each_class_name_is_used_once():
+    names = Counter(
+        node.name
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, count in names.items() if count > 1} == set(SHARED_CLASS_NAMES)
 
 
 def test_only_packages_and_errors_list_their_names():

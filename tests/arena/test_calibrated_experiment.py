@@ -11,9 +11,9 @@ import pytest
 import ladderboard as lb
 from ladderboard.arena import calibrated_experiment
 from ladderboard.arena._experiments import _calibrated as calibrated
-from ladderboard.arena._experiments._calibrated import CONSTANT, EXACT, GROWING, Estimate, Line
+from ladderboard.arena._experiments._calibrated import CONSTANT, EXACT, GROWING, Line, Mean
 
-TINY = calibrated.Plan(
+TINY = calibrated.Sizes(
     gain_sizes=((500, 20),),
     attack_sizes=((100, 20),),
     known=(0.0,),
@@ -110,9 +110,9 @@ def test_a_line_is_kept_up_to_two_standard_errors():
     assert Line("gain", 1.69, 0.05, 1.6).kept
     assert not Line("gain", 1.71, 0.05, 1.6).kept
     assert not Line("gain", 1.71, math.nan, 1.6).kept
-    assert Estimate.of([1.0, 3.0]) == (2.0, 1.0)
-    assert [str(Estimate.of(values)) for values in ([1.0, 3.0], [1.0])] == ["2.00 ± 1.00", "1.00"]
-    assert calibrated._ratio(Estimate(3.0, 0.3), Estimate(2.0, 0.0)) == pytest.approx((1.5, 0.15))
+    assert Mean.of([1.0, 3.0]) == (2.0, 1.0)
+    assert [str(Mean.of(values)) for values in ([1.0, 3.0], [1.0])] == ["2.00 ± 1.00", "1.00"]
+    assert calibrated._ratio(Mean(3.0, 0.3), Mean(2.0, 0.0)) == pytest.approx((1.5, 0.15))
 
 
 def test_a_small_experiment_is_written_whole_and_resumed(tmp_path, monkeypatch):

@@ -33,8 +33,8 @@ def table(path):
         return list(csv.DictReader(file))
 
 
-def votes_of(label, n, k, games, seed=0):
-    return [VoteRow(**VoteGame(label, n, k, index, seed).run(1)) for index in range(games)]
+def votes_of(label, n, k, games):
+    return [VoteRow(**VoteGame(label, n, k, index, 0).run(1)) for index in range(games)]
 
 
 def test_one_worker_and_two_write_the_same_bytes(small, tmp_path):

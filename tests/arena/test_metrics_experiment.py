@@ -21,7 +21,7 @@ from ladderboard.arena._experiments._metrics import (
 
 
 def test_ranks_on_arrays_have_the_value_of_the_metric_on_text():
-    world = MapWorld(200, 0)
+    world = MapWorld(200)
     rng = np.random.default_rng(1)
     labels = world.draw_labels(rng)
     for numbers in (world.honest, np.where(np.arange(200)[:, None] % 2, world.honest, 0.0)):

@@ -15,8 +15,8 @@ from ladderboard.arena._experiments._play import RecordedMatch, frame_questions
 KEPT = Path(lb.__file__).parent / "server/_pages/play.json"
 
 
-def recorded_match(analyst, mechanism, n=400, k=60, repetition=0):
-    return RecordedMatch(("board", analyst.name), mechanism, analyst, n, k, repetition, seed=3)
+def recorded_match(analyst, mechanism, n=400, k=60):
+    return RecordedMatch(("board", analyst.name), mechanism, analyst, n, k, 0, seed=3)
 
 
 BOARDS = [lb.Exact(), lb.Ladder(step=0.05), lb.ShakyLadder.calibrated(n=400, questions=60)]

@@ -26,9 +26,9 @@ def notice_text(page, role):
 class TeamBrowser:
     """A team that is signed in to the submit page."""
 
-    def __init__(self, live_server, browser, name="Alpha"):
+    def __init__(self, live_server, browser):
         self.live_server, self.browser = live_server, browser
-        self.id, self.token = live_server.join(name)
+        self.id, self.token = live_server.join("Alpha")
         assert live_server.sign_in(browser, self.token).status_code == 303
         self.path = f"/boards/{live_server.slug}/submit"
 

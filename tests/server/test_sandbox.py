@@ -31,8 +31,8 @@ class Body:
     format: str | None = None
 
 
-def make_spec(loss="zero_one", ids=N, kind="number", limits=None, **options):
-    return Spec(Roster.of(ids, kind=kind), lb.loss(loss, **options), limits or Limits())
+def make_spec(loss="zero_one", ids=N, kind="number", **options):
+    return Spec(Roster.of(ids, kind=kind), lb.loss(loss, **options), Limits())
 
 
 def to_csv(values, ids=range(N)):

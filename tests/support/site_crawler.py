@@ -41,10 +41,10 @@ class _Page(HTMLParser):
                 self.external.add(value) if is_external else self.links.append(value)
 
 
-def crawl_site(folder: Path, start: str = "index.html") -> tuple[set[str], set[str]]:
+def crawl_site(folder: Path) -> tuple[set[str], set[str]]:
     """Return all files that links lead to, and all external links."""
     pages: dict[str, _Page] = {}
-    reached, external, waiting = {start}, set(), [start]
+    reached, external, waiting = {"index.html"}, set(), ["index.html"]
     targets = []
     while waiting:
         name = waiting.pop()

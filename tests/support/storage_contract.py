@@ -118,12 +118,12 @@ def _raise_first_error(errors: list[BaseException]) -> None:
         raise error
 
 
-def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
+def check_storage(make: Callable[[], Storage]) -> None:
     """Check that the storages that ``make`` opens meet the requirements.
 
     ``make`` opens an existing database, the same one every time; it is called often, and storages
     are closed after use. Books with random names are added and stay. What is written reads back, in
-    order and in pages (``entries`` of them); a failed transaction leaves nothing; numbers,
+    order and in pages; a failed transaction leaves nothing; numbers,
     deduplication keys and names are unique; books are separate; readers see one snapshot; four
     writing threads take turns; and everything is there when opened again.
     """
@@ -133,7 +133,7 @@ def check_storage(make: Callable[[], Storage], *, entries: int = 1100) -> None:
             check(storage)
         finally:
             storage.close()
-    _check_pages(make, entries)
+    _check_pages(make)
     _check_reopened(make)
     check_isolation(make, _new_book(make), append_entry)
     check_writers(make, _new_book(make), append_entry)
@@ -408,7 +408,7 @@ def _check_closed_views(storage: Storage) -> None:
         assert (view.chain_state().entries, view.get_value("name")) == (1, None)
 
 
-def _check_pages(make: Callable[[], Storage], entries: int) -> None:
+def _check_pages(make: Callable[[], Storage], entries: int = 1100) -> None:
     storage, name = make(), _new_book(make)
     while True:
         with storage.write_transaction(name) as book:

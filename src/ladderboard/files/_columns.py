@@ -368,7 +368,7 @@ def _to_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-class Table(Protocol):
+class FileTable(Protocol):
     """The interface of every file format. ``names`` is None if the columns have no names."""
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, Table
+    from ladderboard.files._columns import Column, FileTable
     from ladderboard.files._declared import DeclaredColumns
     from ladderboard.mechanisms import Grouping
 
@@ -260,7 +260,7 @@ def _are_equal(values: list[str], expected: list[str]) -> bool:
 
 
 def _select_columns(
-    table: Table, *, labelled: bool, declared: DeclaredColumns | None
+    table: FileTable, *, labelled: bool, declared: DeclaredColumns | None
 ) -> tuple[dict[str, int], list[int], list[int]]:
     """Return columns by name, those of labels, and those of ids behind the first."""
     names = table.names or []
@@ -387,7 +387,7 @@ def _detect_kind(columns: list[Column]) -> Kind:
 class _HoldoutRows(FileRows):
     """Names the rows of a holdout by id and line; with no ids they are numbered from 1."""
 
-    def __init__(self, table: Table, ids: Column | None) -> None:
+    def __init__(self, table: FileTable, ids: Column | None) -> None:
         super().__init__(ids)
         self._table = table
         self.noun = "row"

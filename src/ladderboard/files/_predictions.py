@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ladderboard.files._columns import Column, ParsedColumn, Table
+    from ladderboard.files._columns import Column, FileTable, ParsedColumn
     from ladderboard.losses import ExpectedColumns
 
 _DEFAULT = Limits()
@@ -155,7 +155,7 @@ def _select_declared(
 
 
 def _join_several_ids(
-    table: Table,
+    table: FileTable,
     ids: list[int],
     selection: ColumnSelection,
     *,
@@ -170,7 +170,7 @@ def _join_several_ids(
     return _join_columns(table, selection, combined, roster=roster, loss=loss, expected=expected)
 
 
-def _check_names(table: Table, selection: ColumnSelection, roster: Roster) -> None:
+def _check_names(table: FileTable, selection: ColumnSelection, roster: Roster) -> None:
     """Refuse predictions of which every column is named like labels, if they must not be."""
     if roster.may_be_labels:
         return
@@ -191,7 +191,7 @@ def _check_names(table: Table, selection: ColumnSelection, roster: Roster) -> No
 
 
 def _read_without_id(
-    table: Table, roster: Roster, loss: Loss, expected: ExpectedColumns
+    table: FileTable, roster: Roster, loss: Loss, expected: ExpectedColumns
 ) -> NDArray[Any]:
     """Read a file without a column named id; another column may hold the ids."""
     all_columns = table.load_all(as_numbers=expected.number)
@@ -207,7 +207,7 @@ def _read_without_id(
 
 
 def _join_columns(
-    table: Table,
+    table: FileTable,
     selection: ColumnSelection,
     columns: list[Column],
     *,
@@ -265,7 +265,7 @@ def _join_columns(
     return ordered
 
 
-def _may_be_probabilities(table: Table, expected: ExpectedColumns) -> bool:
+def _may_be_probabilities(table: FileTable, expected: ExpectedColumns) -> bool:
     """Return whether an array may hold the probabilities of two classes, not ids and classes."""
     is_array = table.names is None and not isinstance(table, CsvTable)
     return is_array and expected.form == "one" and expected.classes is not None
@@ -331,7 +331,7 @@ def _is_declared(fields: list[str], roster: Roster) -> bool:
 
 
 def _select_columns(
-    table: Table, expected: ExpectedColumns, id_position: int | None
+    table: FileTable, expected: ExpectedColumns, id_position: int | None
 ) -> ColumnSelection:
     if table.names is not None:
         return select_columns(table.names, expected, InvalidPredictions, id_position)
@@ -346,7 +346,7 @@ def _select_columns(
     return refuse(InvalidPredictions, "wrong_shape", message)
 
 
-def _column_names(table: Table, selection: ColumnSelection) -> list[str]:
+def _column_names(table: FileTable, selection: ColumnSelection) -> list[str]:
     if table.names is not None:
         return [table.names[position] for position in selection.values]
     if len(selection.values) == 1:

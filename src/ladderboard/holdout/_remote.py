@@ -156,23 +156,17 @@ class RemoteHoldout(_Remote):
     @property
     def remaining(self) -> int:
         """The number of questions left, over all ladders."""
-        answer = self._get_meter()
-        with _reading_answer(self._transport.url):
-            return int(answer["remaining"])
+        return self.summary().remaining
 
     @property
     def released(self) -> float | None:
         """The current estimate on this ladder; 1 before the first question."""
-        answer = self._get_meter()
-        with _reading_answer(self._transport.url):
-            return _optional_float(answer["released"])
+        return self.summary().released
 
     @property
     def certificate(self) -> Certificate:
         """The certificate for the best model asked on this ladder so far."""
-        answer = self._get_meter()
-        with _reading_answer(self._transport.url):
-            return Certificate.read(answer["bound"])
+        return self.summary().bound
 
     @property
     def head(self) -> str:
@@ -293,14 +287,14 @@ class RemoteGate(_Remote):
         ), ()
 
 
-def connect_served(url: str, *, token: str | None = None) -> RemoteGate | RemoteHoldout:
+def connect_served(url: str) -> RemoteGate | RemoteHoldout:
     """Connect to what is served at a URL, a gate or a guard."""
-    gate = RemoteGate(url, token=token)
+    gate = RemoteGate(url)
     with suppress(GuardUnreachable):
         gate.status()
         return gate
     gate.close()
-    guard = RemoteHoldout(url, token=token)
+    guard = RemoteHoldout(url)
     guard.summary()  # raises if it is neither
     return guard
 

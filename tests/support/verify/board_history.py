@@ -121,10 +121,10 @@ def small_board(folder, table=None, *, names=("Red", "Blue", "Green"), **rules):
     boards.close()
 
 
-def close_and_bundle(board, path, *, labels=True, submissions=True):
+def close_and_bundle(board, path, *, submissions=True):
     """Close a board; return the path of its bundle."""
     board.closer.close(ORGANISER, sandbox=sandbox)
-    write_board_bundle(board, path, labels=labels, submissions=submissions)
+    write_board_bundle(board, path, labels=True, submissions=submissions)
     return path
 
 
@@ -163,11 +163,11 @@ def make_full_history(folder, url, *, ladder="board"):
     return first, second, board
 
 
-def make_full_bundle(folder, url, *, labels=True, submissions=True, **options):
+def make_full_bundle(folder, url, **options):
     """Return the path and the head of the bundle of a board with a full history."""
     first, second, board = make_full_history(folder, url, **options)
     path = folder / "digits.bundle"
-    head = write_board_bundle(board, path, labels=labels, submissions=submissions)
+    head = write_board_bundle(board, path, labels=True, submissions=True)
     for boards in (first, second):
         boards.close()
     return path, head

@@ -69,14 +69,14 @@ def _make_mechanism(
     return ladder.for_board() if teams > 1 else ladder
 
 
-class Estimate(NamedTuple):
+class Mean(NamedTuple):
     """A mean and its standard error."""
 
     mean: float
     error: float
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Estimate:
+    def of(cls, values: Iterable[float]) -> Mean:
         """Return the mean of some values; the standard error of one value is unknown."""
         array = np.array(list(values))
         error = array.std(ddof=1) / math.sqrt(len(array)) if len(array) > 1 else math.nan
@@ -394,7 +394,7 @@ def exact_scores_bias(n: int, questions: int) -> float:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sizes:
     """Which sizes and how many games."""
 
     gain_sizes: tuple[tuple[int, int], ...]
@@ -409,7 +409,7 @@ class Plan:
     games: int  # at one million examples times questions; more for less
 
 
-_FULL = Plan(
+_FULL = Sizes(
     gain_sizes=tuple((n, k) for n in (1_000, 5_000, 10_000, 100_000) for k in (100, 1_000)),
     attack_sizes=tuple((n, k) for n in (1_000, 10_000, 100_000) for k in (100, 1_000, 10_000)),
     known=(0.0, 0.3, 0.5, 0.8, 0.9),
@@ -425,7 +425,7 @@ _FULL = Plan(
     draws=2_000,
     games=60,
 )
-_QUICK = Plan(
+_QUICK = Sizes(
     gain_sizes=((1_000, 100),),
     attack_sizes=((200, 50),),
     known=(0.0, 0.5),
@@ -444,7 +444,7 @@ _MOST_GAMES, _FEWEST_GAMES = 3.0, 0.2
 class _Study:
     """Collects tasks, runs them once, and returns estimates by name."""
 
-    def __init__(self, run: ExperimentRun, plan: Plan) -> None:
+    def __init__(self, run: ExperimentRun, plan: Sizes) -> None:
         self.run, self.plan = run, plan
         self._tasks: dict[tuple[Any, ...], MeasureTask] = {}
         self._results: dict[tuple[Any, ...], list[float]] = {}
@@ -469,22 +469,22 @@ class _Study:
             name: result["values"] for name, result in zip(self._tasks, results, strict=True)
         }
 
-    def mean(self, *names: tuple[Any, ...]) -> Estimate:
+    def mean(self, *names: tuple[Any, ...]) -> Mean:
         """Return the mean over the games of one task or of several."""
-        return Estimate.of(value for name in names for value in self._results[name])
+        return Mean.of(value for name in names for value in self._results[name])
 
     def values(self, name: tuple[Any, ...]) -> list[float]:
         """Return the results of a task."""
         return self._results[name]
 
-    def quantile(self, name: tuple[Any, ...]) -> Estimate:
+    def quantile(self, name: tuple[Any, ...]) -> Mean:
         """Return the gain that is shown with probability 0.95, with its standard error."""
         values = np.sort(self._results[name])
         spread = math.sqrt(_POWER * (1 - _POWER) / len(values))
         low, middle, high = np.quantile(
             values, [_POWER - spread, _POWER, min(_POWER + spread, 1.0)], method="higher"
         )
-        return Estimate(float(middle), float(high - low) / 2)
+        return Mean(float(middle), float(high - low) / 2)
 
 
 def calibrated_experiment(
@@ -545,7 +545,7 @@ class _Table:
     def fill(self) -> None:
         """Fill rows, lines and the Markdown table from the results."""
 
-    def note(self, what: str, n: int, questions: int, label: str, figure: Estimate) -> None:
+    def note(self, what: str, n: int, questions: int, label: str, figure: Mean) -> None:
         """Keep a figure for the table of all figures."""
         self.rows.append(
             {
@@ -559,7 +559,7 @@ class _Table:
             }
         )
 
-    def limit(self, what: str, figure: Estimate, most: float) -> None:
+    def limit(self, what: str, figure: Mean, most: float) -> None:
         """Keep a line that the settings must not exceed."""
         self.lines.append(Line(what, figure.mean, figure.error, most))
 
@@ -636,7 +636,7 @@ class _SeesTable(_Table):
         what, n, questions, _, limit = self.organiser
         for label, name in self.organised.items():
             figure = self.study.quantile(name)
-            figure = Estimate(figure.mean / math.sqrt(n), figure.error / math.sqrt(n))
+            figure = Mean(figure.mean / math.sqrt(n), figure.error / math.sqrt(n))
             self.note(what, n, questions, label, figure)
             self.markdown += ["", f"{what}, {label}: {figure.mean:.4f} ± {figure.error:.4f}."]
             if label == GROWING:
@@ -695,7 +695,7 @@ class _ProtectsTable(_Table):
                 ),
             )
 
-    def _largest(self, label: str, n: int, questions: int) -> tuple[Estimate, str]:
+    def _largest(self, label: str, n: int, questions: int) -> tuple[Mean, str]:
         figures = {
             name: self.study.mean(task) for name, task in self.names[label, n, questions].items()
         }
@@ -713,7 +713,7 @@ class _ProtectsTable(_Table):
             exact = exact_scores_bias(n, questions)
             ours, today = largest[GROWING][0], largest[CONSTANT][0]
             ratio = _ratio(ours, today)
-            of_exact = Estimate(ours.mean / exact, ours.error / exact)
+            of_exact = Mean(ours.mean / exact, ours.error / exact)
             self.row(
                 _size_text(n, questions),
                 *(str(figure) for figure, _ in largest.values()),
@@ -914,9 +914,7 @@ class _SearchTable(_Table):
         self.head(f"n, {models} models", *self.labels, "growing : constant")
         for column, n in enumerate(self.sizes):
             excess, records = results[:, :, column]
-            figures = {
-                label: Estimate.of(row) for label, row in zip(self.labels, excess, strict=True)
-            }
+            figures = {label: Mean.of(row) for label, row in zip(self.labels, excess, strict=True)}
             for label, figure in figures.items():
                 self.note("search", n, models, label, figure)
             ours, exact = figures[GROWING], figures[EXACT]
@@ -926,7 +924,7 @@ class _SearchTable(_Table):
             ]
             self.row(f"{n:,}", *cells, _ratio(ours, figures[CONSTANT]))
             # Not a ratio: exact scores may leave next to nothing.
-            beyond = Estimate(ours.mean - 2 * exact.mean, math.hypot(ours.error, 2 * exact.error))
+            beyond = Mean(ours.mean - 2 * exact.mean, math.hypot(ours.error, 2 * exact.error))
             self.limit(f"search - twice exact scores; {_size_text(n, models)}", beyond, 0.0)
 
 
@@ -978,19 +976,19 @@ class _ProvenTable(_Table):
             records, proven, false = np.concatenate(
                 [np.reshape(self.study.values(task), (3, -1)) for task in tasks], axis=-1
             )
-            figures = [Estimate.of(values) for values in (records, proven, false)]
+            figures = [Mean.of(values) for values in (records, proven, false)]
             for what, figure in zip(("records", "proven", "false"), figures, strict=True):
                 self.note(f"{name}: {what}", n, questions, GROWING, figure)
             self.row(f"{name}: {_size_text(n, questions)}", *figures)
 
 
-def _ratio(first: Estimate, second: Estimate) -> Estimate:
+def _ratio(first: Mean, second: Mean) -> Mean:
     """Return the ratio of two independent means, with its standard error."""
     if not second.mean:
-        return Estimate(math.inf if first.mean else 1.0, math.nan)
+        return Mean(math.inf if first.mean else 1.0, math.nan)
     ratio = first.mean / second.mean
     spread = math.hypot(first.error / (first.mean or 1.0), second.error / second.mean)
-    return Estimate(ratio, abs(ratio) * spread)
+    return Mean(ratio, abs(ratio) * spread)
 
 
 def _markdown(parts: Sequence[_Table], lines: Sequence[Line], *, quick: bool) -> str:
@@ -1004,7 +1002,7 @@ def _markdown(parts: Sequence[_Table], lines: Sequence[Line], *, quick: bool) ->
     text += ["## Lines", "", f"{len(lines) - len(broken)} of {len(lines)} are kept."]
     text += [""] if broken else []
     text += [
-        f"- {line.what}: {Estimate(line.figure, line.error)}, at most {line.limit:g} wanted"
+        f"- {line.what}: {Mean(line.figure, line.error)}, at most {line.limit:g} wanted"
         for line in broken
     ]
     return "\n".join(text) + "\n"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from ladderboard.analysts import ComparisonRule
-from ladderboard.arena._experiments._calibrated import Estimate
+from ladderboard.arena._experiments._calibrated import Mean
 from ladderboard.arena._runner import ExperimentRun, repetition_seed
 from ladderboard.losses import metric as make_metric
 from ladderboard.mechanisms import Exact, GrowingLadder, Observation, Setup
@@ -57,9 +57,9 @@ class MetricWorld:
     width: ClassVar[int | None] = None
     options: ClassVar[dict[str, Any]] = {}
 
-    def __init__(self, n: int, seed: int) -> None:
+    def __init__(self, n: int) -> None:
         self.n = n
-        rng = np.random.default_rng([seed, n])
+        rng = np.random.default_rng([0, n])
         self.shape = (n,) if self.width is None else (n, self.width)
         self.honest = rng.standard_normal(self.shape)
         self.loss = make_metric(self.metric, **self.options).loss
@@ -84,8 +84,8 @@ class _TwoClasses(MetricWorld):
 
     options: ClassVar[dict[str, Any]] = {"classes": (0, 1)}
 
-    def __init__(self, n: int, seed: int) -> None:
-        super().__init__(n, seed)
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
         rises = np.exp(1.3 * self.honest)
         low, high = 0.0, 1.0
         for _ in range(50):  # the share of positives rises with the factor
@@ -182,13 +182,13 @@ WORLDS: dict[str, type[MetricWorld]] = {
 
 
 @lru_cache(maxsize=8)
-def make_world(metric: str, n: int, seed: int = 0) -> MetricWorld:
+def make_world(metric: str, n: int) -> MetricWorld:
     """Return the world of a metric."""
-    return WORLDS[metric](n, seed)
+    return WORLDS[metric](n)
 
 
-class Board:
-    """Answers questions about one set of labels; an attacker may hold several ladders."""
+class Target:
+    """What is attacked: answers about one set of labels, on one ladder or several."""
 
     def __init__(
         self, world: MetricWorld, mechanism: Mechanism, ladders: int, rng: np.random.Generator
@@ -252,7 +252,7 @@ _TRIALS = 12
 _DEGREES = (5, 2, 4)  # of polynomials in the correlation: mean, deviation in errors, error
 
 
-def survey_kinds(board: Board, shares: tuple[float, ...], rng: np.random.Generator) -> list[Kind]:
+def survey_kinds(board: Target, shares: tuple[float, ...], rng: np.random.Generator) -> list[Kind]:
     """Return kinds of guesses with their mean risk on this very holdout.
 
     A real attacker knows it only from honest data, so the attack is stronger than a real one.
@@ -295,7 +295,7 @@ class _Votes:
         return [_mix(correlation, self.world.honest, vote) for correlation in (0.0, 0.5, 0.8)]
 
 
-def majority(board: Board, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def majority(board: Target, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     """Random guesses, weighed by what is known of their luck: on exact scores, all of it."""
     kinds = survey_kinds(board, (1.0,), rng)
     kind, votes = kinds[len(kinds) // 2], _Votes(board.world)
@@ -306,7 +306,7 @@ def majority(board: Board, questions: int, rng: np.random.Generator) -> list[NDA
 
 
 def shifted(
-    board: Board, questions: int, rng: np.random.Generator, *, shares: tuple[float, ...] = (1.0,)
+    board: Target, questions: int, rng: np.random.Generator, *, shares: tuple[float, ...] = (1.0,)
 ) -> list[NDArray[np.float64]]:
     """Guesses whose mean is placed just above where they would be released.
 
@@ -343,13 +343,13 @@ def shifted(
     return votes.models()
 
 
-def quiet(board: Board, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def quiet(board: Target, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     """As shifted, with guesses that leave out rows: the step is smaller, and there is more room."""
     return shifted(board, questions, rng, shares=_SHARES)
 
 
 def alternating(
-    board: Board, questions: int, rng: np.random.Generator
+    board: Target, questions: int, rng: np.random.Generator
 ) -> list[NDArray[np.float64]]:
     """A quiet model holds the record, so that its class is released; then loud guesses follow."""
     world = board.world
@@ -359,7 +359,7 @@ def alternating(
     return shifted(board, questions - len(board.states), rng, shares=(1.0, _SHARES[-1]))
 
 
-def climb(board: Board, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
+def climb(board: Target, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
     """Perturb the best model at random, and keep what helped."""
     world = board.world
     best, size = world.honest, 0.15
@@ -372,7 +372,7 @@ def climb(board: Board, questions: int, rng: np.random.Generator) -> list[NDArra
     return [best]
 
 
-ATTACKS: dict[str, Callable[[Board, int, Any], list[NDArray[np.float64]]]] = {
+ATTACKS: dict[str, Callable[[Target, int, Any], list[NDArray[np.float64]]]] = {
     "majority": majority,
     "shifted": shifted,
     "quiet": quiet,
@@ -381,7 +381,7 @@ ATTACKS: dict[str, Callable[[Board, int, Any], list[NDArray[np.float64]]]] = {
 }
 
 
-def _rule(board: Board, ladder: int, kind: Kind) -> ComparisonRule:
+def _rule(board: Target, ladder: int, kind: Kind) -> ComparisonRule:
     """Return the public settings of a ladder for a kind of guess."""
     question = Observation(kind.mean, None, None, kind.standard_error)
     rung = board.mechanism.rung(board.setup, board.states[ladder], question)
@@ -389,7 +389,7 @@ def _rule(board: Board, ladder: int, kind: Kind) -> ComparisonRule:
     return ComparisonRule(step=step, fresh=compare, release=release, grid=grid)
 
 
-def _choose_kind(board: Board, ladder: int, kinds: list[Kind], wanted: float) -> Kind:
+def _choose_kind(board: Target, ladder: int, kinds: list[Kind], wanted: float) -> Kind:
     """Return the kind near a place, in deviations above the step, with the most luck for it."""
     best = board.mechanism.value(board.states[ladder]) * _UNIT
     rated = []
@@ -401,7 +401,7 @@ def _choose_kind(board: Board, ladder: int, kinds: list[Kind], wanted: float) ->
     return min(rated)[2]
 
 
-def _believed_luck(board: Board, ladder: int, kind: Kind, numbers: NDArray[np.float64]) -> float:
+def _believed_luck(board: Target, ladder: int, kind: Kind, numbers: NDArray[np.float64]) -> float:
     """Ask, and return the mean luck of the guess given the answer, in deviations."""
     if not board.has_steps:
         score = board.ask(numbers, ladder).score
@@ -430,7 +430,7 @@ def play_attack(
     """Return the bias of each last model of a game, in its standard errors."""
     rng = np.random.default_rng(seed)
     world = make_world(metric, n)
-    board = Board(world, *_make_mechanism(label, n, questions), rng)
+    board = Target(world, *_make_mechanism(label, n, questions), rng)
     biases = []
     for numbers in ATTACKS[attack](board, questions, rng):
         new = [world.score(world.draw_labels(rng), numbers).risk for _ in range(_NEW_LABELS)]
@@ -541,18 +541,16 @@ def metrics_experiment(
     return run.written
 
 
-def _strongest(biases: list[list[float]]) -> Estimate:
+def _strongest(biases: list[list[float]]) -> Mean:
     """Return the bias of the last model that is best over all games."""
-    return max((Estimate.of(column) for column in zip(*biases, strict=True)), key=_mean)
+    return max((Mean.of(column) for column in zip(*biases, strict=True)), key=_mean)
 
 
-def _mean(figure: Estimate) -> float:
+def _mean(figure: Mean) -> float:
     return figure.mean
 
 
-def _markdown(
-    figures: dict[tuple[str, str, str], Estimate], n: int, questions: int, games: int
-) -> str:
+def _markdown(figures: dict[tuple[str, str, str], Mean], n: int, questions: int, games: int) -> str:
     """Return the table of the largest biases."""
     text = (
         "The bias of the attacker's last model in its own standard errors, ± a standard error. "

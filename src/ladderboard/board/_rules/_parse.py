@@ -92,9 +92,9 @@ class RuleProblems:
     ``names`` has the names under which people gave keys, such as end for that of the last phase.
     """
 
-    def __init__(self, where: str = "", lines: Lines | None = None) -> None:
+    def __init__(self, where: str = "") -> None:
         self.where = where
-        self.lines: Lines = lines or {}
+        self.lines: Lines = {}
         self.found: list[tuple[int, Problem]] = []
         self.names: dict[str, str] = {}
 

@@ -15,8 +15,8 @@ from ladderboard.cli._app import make_group
 from ladderboard.cli._guard._files import File, KeyFile, is_url, require_guard_file
 from ladderboard.cli._guard._gate import Requirement, meets
 from ladderboard.cli._guard._serve import (
-    Address,
     Host,
+    ListenAddress,
     OnlyLadder,
     SizeLimit,
     SocketMode,
@@ -83,7 +83,7 @@ def serve(
 
     Only the user who runs this needs access to the file and the key. Ctrl-C stops it.
     """
-    address = Address(host, port, socket, socket_mode, token_file)
+    address = ListenAddress(host, port, socket, socket_mode, token_file)
     run_server(file, key_file, address, ladder=ladder, limit=limit, as_json=as_json, grade=True)
 
 

@@ -89,7 +89,7 @@ def serve(
     run_server(
         file,
         key_file,
-        Address(host, port, socket, socket_mode, token_file),
+        ListenAddress(host, port, socket, socket_mode, token_file),
         ladder=ladder,
         promote=promote,
         limit=limit,
@@ -97,7 +97,7 @@ def serve(
     )
 
 
-class Address(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where a server listens, and the file with the token that it requires."""
 
     host: str | None
@@ -110,7 +110,7 @@ class Address(NamedTuple):
 def run_server(
     file: str,
     key_file: Path | None,
-    address: Address,
+    address: ListenAddress,
     *,
     ladder: str,
     limit: int,

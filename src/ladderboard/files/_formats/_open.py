@@ -30,7 +30,7 @@ from ladderboard.files._source import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ladderboard.files._columns import Table
+    from ladderboard.files._columns import FileTable
     from ladderboard.files._source import ErrorClass, Limits
 
 
@@ -42,7 +42,7 @@ def open_table(
     max_rows: int,
     error_class: ErrorClass,
     has_header: Callable[[list[str], Callable[[], int]], bool],
-) -> Table:
+) -> FileTable:
     """Return a source as a table of at most ``max_rows`` rows.
 
     ``has_header`` decides whether the first line of a CSV file is a header; it gets the fields of
@@ -63,7 +63,7 @@ def open_table(
 
 def _open_non_csv(
     data: bytes, file_format: str, limits: Limits, error_class: ErrorClass, max_rows: int
-) -> Table:
+) -> FileTable:
     """Open any format but CSV; readers are imported on demand, which keeps start-up fast."""
     if file_format == "jsonl":
         from ladderboard.files._formats._open import read_json_lines  # noqa: PLC0415
