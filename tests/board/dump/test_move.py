@@ -176,9 +176,12 @@ def test_a_copy_stays_paused_until_a_charge_is_named(
 
 
 @pytest.mark.parametrize(
-    ("status", "move"), [("closing", True), ("closed", True), ("closed", False)]
+    ("status", "move"),
+    [("paused", True), ("restored", True), ("closing", True), ("closed", True), ("closed", False)],
 )
-def test_a_closed_board_stays_closed(make_boards, make_board, open_board, tmp_path, status, move):
+def test_a_moved_or_closed_board_keeps_its_status(
+    make_boards, make_board, open_board, tmp_path, status, move
+):
     source, target = make_boards(), make_boards()
     make_board(source, status=status)
     dump(source, tmp_path / "dump", move=move)
@@ -220,15 +223,6 @@ def test_an_interrupted_close_still_needs_the_charge(
         restored.board.amendments.resume(ORGANISER)
     restored.board.amendments.resume(ORGANISER, charge=3)
     restored.submit(20)
-
-
-@pytest.mark.parametrize("status", ["paused", "restored"])
-def test_a_moved_board_keeps_its_status(make_boards, make_board, open_board, tmp_path, status):
-    source, target = make_boards(), make_boards()
-    make_board(source, status=status)
-    dump(source, tmp_path / "dump", move=True)
-    restore(target, tmp_path / "dump")
-    assert open_board(target).status == status
 
 
 def test_a_board_that_has_moved_may_be_dumped_again(make_boards, make_board, open_board, tmp_path):
