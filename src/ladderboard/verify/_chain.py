@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 _PREFIX = b"ladderboard:1:entry\n"
 _COMMON = {"format", "book", "number", "kind", "time", "previous"}
-_QUESTION_FIELDS = len(_COMMON) + 8  # fields of a question
-_OPTIONAL_FIELDS = ("error_class", "proven", "metric")  # of a question
+_QUESTION_FIELDS = len(_COMMON) + 8  # fields of a question, without the optional ones
 _DECIDED = {"n", "loss", "mechanism", "rules", "holdout", "key"}
 # The fields of each kind of entry: the required ones, and the optional ones.
 _FIELDS: dict[str, tuple[set[str], set[str]]] = {
@@ -63,7 +62,11 @@ class ChainReader:
             if fields["kind"] != "question":
                 _check_fields(fields)
             elif (
-                len(fields) != _QUESTION_FIELDS + sum(name in fields for name in _OPTIONAL_FIELDS)
+                len(fields)
+                - ("error_class" in fields)
+                - ("proven" in fields)
+                - ("metric" in fields)
+                != _QUESTION_FIELDS
                 or "secret" not in fields
                 or "submission" not in fields
             ):
@@ -84,7 +87,8 @@ class ChainReader:
         if type(time) is not int or not self._time <= time <= _MAX_TIME:
             raise broken_entry(number, "its time is invalid or before the time of the last entry")
         hashed = _hash_entry(encoded)
-        self.head, self._previous = hashed.digest(), hashed.hexdigest()
+        self.head = hashed.digest()
+        self._previous = self.head.hex()
         self._time, self.entries = time, number + 1
         return fields
 

@@ -128,6 +128,17 @@ class _Verification:
 
     def verify(self, source: BundleReader | PublicLedger) -> VerificationResult:
         """Check everything and return the result."""
+        try:
+            return self._verify(source)
+        except Exception:
+            if self.replay is not None:
+                self.replay.draw_checker.finish()  # names an earlier entry whose draws are wrong
+            raise
+        finally:
+            if self.replay is not None:
+                self.replay.draw_checker.close()
+
+    def _verify(self, source: BundleReader | PublicLedger) -> VerificationResult:
         bundle = source if isinstance(source, BundleReader) else None
         if bundle is not None:
             self._holdouts = list(bundle.iter_holdouts())
@@ -153,6 +164,8 @@ class _Verification:
         self.number = None
         if self.history is None:
             raise BrokenLedger("The file holds no entry.")
+        if self.replay is not None:
+            self.replay.draw_checker.finish()
         self.duplicates.check()
         head = ChainHead(chain.entries, chain.head)
         final = None if bundle is None else self._check_rankings(self.history, bundle, head)
@@ -231,7 +244,7 @@ class _Verification:
         if shown != fields["key"]:
             raise broken_entry(0, "the noise key in the bundle is not the one that it commits to")
         examples = examples_in_sessions(fields["n"], fields["rules"])
-        self.replay = Replay(mechanism, examples, key)
+        self.replay = Replay(mechanism, examples, key, bundle.header["entries"])
         if history.rules.gate is not None:
             self.gate = GateReplay(fields, mechanism)
         self.risks = RiskChecker(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -103,13 +104,13 @@ class LedgerRules:
         except InvalidInput:
             raise broken_entry(0, "its columns are not names of columns") from None
 
-    @property
+    @cached_property
     def gate(self) -> dict[str, Any] | None:
         """The rules of a gate, if there is one."""
         rules: dict[str, Any] | None = self._decided["rules"].get("gate")
         return rules
 
-    @property
+    @cached_property
     def max_ladders(self) -> int | None:
         """How many ladders a guard may use; None if that was not declared."""
         declared: int | None = self._decided["rules"].get("ladders")
@@ -138,7 +139,7 @@ class LedgerRules:
             *(MetricRule.read(item) for item in board.get("metrics", ())),
         ]
 
-    @property
+    @cached_property
     def live_metrics(self) -> list[int]:
         """The places of the metrics that answer every submission; 0 is the first."""
         further = self.board.get("metrics", ()) if self.is_board else ()
@@ -171,7 +172,7 @@ class LedgerRules:
         shown: str = self._decided["holdout"]
         return shown
 
-    @property
+    @cached_property
     def baselines(self) -> list[str]:
         """The names of the baselines that are files, normalised like names of teams."""
         names = [
@@ -362,12 +363,8 @@ class HistoryChecker:
         self.ladder_questions[ladder] += 1
         self.questions += not is_further
         self.answers += 1
-        declared = self.rules.max_ladders
-        if (
-            declared is not None
-            and question == 1
-            and sum(map(bool, self.ladder_questions)) > declared
-        ):
+        declared = self.rules.max_ladders if question == 1 else None
+        if declared is not None and sum(map(bool, self.ladder_questions)) > declared:
             raise broken_entry(number, "it is asked on more ladders than were declared")
         self.last_question_time = fields["time"]
         if self.rules.is_board:
@@ -386,7 +383,8 @@ class HistoryChecker:
             return True
         if self._awaited:
             raise broken_entry(number, "the submission before it was not answered by all metrics")
-        self._awaited = [(at, fields["asker"]) for at in self.rules.live_metrics[1:]]
+        if len(self.rules.live_metrics) > 1:
+            self._awaited = [(at, fields["asker"]) for at in self.rules.live_metrics[1:]]
         return False
 
     def _check_team(self, number: int, fields: dict[str, Any]) -> None:

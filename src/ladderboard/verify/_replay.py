@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
+import pickle
+import signal
 import struct
+import subprocess
+import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard.errors import InvalidState
+import numpy as np
+
+from ladderboard.errors import BrokenLedger, InvalidState
 from ladderboard.holdout import RecordProver
 from ladderboard.ledger import (
     EMPTY_CHAIN,
@@ -25,6 +33,7 @@ from ladderboard.ledger import (
 )
 from ladderboard.mechanisms import (
     LadderChanges,
+    Mechanism,
     Observation,
     Setup,
     VisibleChange,
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ladderboard.holdout import Scorer
-    from ladderboard.mechanisms import Mechanism
+    from ladderboard.tape import Draws, Law
 
 _COUNT = 8  # bytes of a length
 _PRICE_TOLERANCE = 1e-9  # of a test, in nats
@@ -125,8 +134,12 @@ def decode_opened_secret(encoded: bytes) -> OpenedSecret:
     head, tail, end = _split_secret(encoded)
     after, before, broken, _ = head
     risk, error, training, salt, submission, submission_salt = tail
-    error, training = (None if number == b"" else number for number in (error, training))
-    if broken not in {b"T", b"F"} or not all(map(_is_canonical_number, (risk, error, training))):
+    error, training = None if error == b"" else error, None if training == b"" else training
+    if broken not in {b"T", b"F"} or not (
+        _is_canonical_number(risk)
+        and (error is None or _is_canonical_number(error))
+        and (training is None or _is_canonical_number(training))
+    ):
         raise ValueError
     return OpenedSecret(
         risk,
@@ -154,9 +167,9 @@ def _split_secret(encoded: bytes) -> tuple[tuple[Any, ...], tuple[Any, ...], int
     raise ValueError
 
 
-def _is_canonical_number(number: float | None) -> bool:
-    """Return whether a number is None, or finite and not negative zero."""
-    if number is None or 0 < number < math.inf:
+def _is_canonical_number(number: float) -> bool:
+    """Return whether a number is finite and not negative zero."""
+    if 0 < number < math.inf:
         return True
     return -math.inf < number < 0 or (number == 0 and math.copysign(1, number) > 0)
 
@@ -191,6 +204,183 @@ def encode_draws(draws: tuple[Any, ...]) -> bytes:
     return encode(list(draws))
 
 
+_INTEGER_START = _length_prefix(b"I", 0)[:-1]
+_MOST_DIGITS = 32
+
+
+def decode_integers(encoded: bytes, count: int) -> Draws | None:
+    """Return so many integers of encoded draws; None if there are others, or too long ones.
+
+    Much faster than ``decode``, and it also accepts some bytes that are not canonical.
+
+    >>> decode_integers(encode([3, -12]), 2), decode_integers(encode([0.5, 2]), 2)
+    ((3, -12), None)
+    """
+    _, *integers = encoded.split(_INTEGER_START)
+    if len(integers) != count or len(encoded) > (count + 1) * (_MOST_DIGITS + _COUNT + 1):
+        return None
+    try:
+        return tuple([int(digits[1:]) for digits in integers])  # after the last byte of the length
+    except ValueError:
+        return None
+
+
+RecordedDraws = tuple[int, int, int, bytes, bytes]
+"""The number of an entry; the ladder, question and context that its draws depend on; the draws."""
+
+_BATCH = 128  # questions; a batch of them takes less than 20 kB
+_OUTSTANDING_BATCHES = 3  # together less than a pipe holds, so that writing does not wait
+_LONG = 20_000  # entries from which on a second process saves more time than its start takes
+_RIGHT, _WRONG = b"y", b"n"
+_RUN_HELPER = (
+    "import sys; sys.path[:] = sys.argv[2:]; from ladderboard.verify._replay import help_to_draw; "
+    "help_to_draw(int(sys.argv[1]))"
+)
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return os.cpu_count() or 1 if affinity is None else len(affinity(0))
+
+
+class DrawChecker:
+    """Checks recorded draws; for a long bundle in a second process, if there is a core for it.
+
+    That process answers only whether all draws of a batch are right. If not, if it is busy, could
+    not start or has ended, this one checks the batch itself. So no error depends on the second
+    process, and this one never waits for it.
+    """
+
+    def __init__(self, key: bytes, laws: tuple[Law, ...], entries: int = 0) -> None:
+        self._tape, self._laws = Tape(key=key), laws
+        self._batch: list[RecordedDraws] = []
+        self._outstanding: deque[list[RecordedDraws]] = deque()
+        self._helper: subprocess.Popen[bytes] | None = None
+        self._answers = -1
+        known = [law.dtype is np.int64 and type(law).__module__ == Tape.__module__ for law in laws]
+        self._batches = bool(known) and all(known)
+        if self._batches and entries >= _LONG and count_cores() > 1 and os.name == "posix":
+            self._start_helper()
+            self._send((key, laws))
+
+    def _start_helper(self) -> None:
+        path = [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - "" is where we are
+        self._answers, answer_to = os.pipe()
+        os.set_blocking(self._answers, False)
+        try:
+            self._helper = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-I", "-c", _RUN_HELPER, str(answer_to), *path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(answer_to,),
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            )
+        except OSError:
+            self.close()
+        finally:
+            os.close(answer_to)
+
+    def draw(self, recorded: RecordedDraws) -> Draws:
+        """Return the draws of an entry; they are checked now, or later from what was recorded."""
+        draws = decode_integers(recorded[-1], len(self._laws)) if self._batches else None
+        if draws is None:
+            return self._check(recorded)
+        self._batch.append(recorded)
+        if len(self._batch) == _BATCH:
+            self._hand_over()
+        return draws
+
+    def finish(self) -> None:
+        """Check what has not been checked, and end the second process."""
+        self._read_answers()
+        self.close()
+        self._check_outstanding()
+        self.check_batch(self._batch)
+        self._batch = []
+
+    def close(self) -> None:
+        """End the second process."""
+        helper, self._helper = self._helper, None
+        if self._answers >= 0:
+            os.close(self._answers)
+            self._answers = -1
+        if helper is not None:
+            helper.kill()
+            helper.communicate()  # closes the pipe, and waits for its end
+
+    def _hand_over(self) -> None:
+        """Give a batch to the second process; check it here if that has enough to do."""
+        batch, self._batch = self._batch, []
+        self._read_answers()
+        if self._helper is None or len(self._outstanding) == _OUTSTANDING_BATCHES:
+            self.check_batch(batch)
+        else:
+            self._outstanding.append(batch)
+            self._send(batch)
+
+    def _send(self, message: object) -> None:
+        if self._helper is not None and self._helper.stdin is not None:
+            try:
+                self._helper.stdin.write(pickle.dumps(message))
+                self._helper.stdin.flush()
+            except OSError:  # it has ended
+                self.close()
+                self._check_outstanding()
+
+    def _read_answers(self) -> None:
+        if self._helper is None:
+            return
+        try:
+            answers = os.read(self._answers, _OUTSTANDING_BATCHES)
+        except BlockingIOError:
+            return
+        if not answers:  # it has ended
+            self.close()
+            self._check_outstanding()
+        for answer in answers:
+            # A batch that is wrong stays, so that ``finish`` names its first wrong entry again.
+            if answer != ord(_RIGHT):
+                self.check_batch(self._outstanding[0])
+            self._outstanding.popleft()
+
+    def _check_outstanding(self) -> None:
+        for batch in self._outstanding:
+            self.check_batch(batch)
+        self._outstanding.clear()
+
+    def check_batch(self, batch: list[RecordedDraws]) -> None:
+        """Check draws here, in order."""
+        for recorded in batch:
+            self._check(recorded)
+
+    def _check(self, recorded: RecordedDraws) -> Draws:
+        number, ladder, question, context, encoded = recorded
+        draws = self._tape.draw(self._laws, ladder=ladder, question=question, context=context)
+        if encode_draws(draws) != encoded:
+            raise broken_entry(number, "its noise was not drawn from the key")
+        return draws
+
+
+def help_to_draw(answer_to: int) -> None:
+    """Check batches of draws from standard input until it ends; answer to a file descriptor."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one handles it
+    batches = sys.stdin.buffer
+    checker = DrawChecker(*pickle.load(batches))  # noqa: S301 - from the process that started this
+    while True:
+        try:
+            batch = pickle.load(batches)  # noqa: S301
+        except EOFError:
+            return
+        try:
+            checker.check_batch(batch)
+        except BrokenLedger:
+            os.write(answer_to, _WRONG)
+        else:
+            os.write(answer_to, _RIGHT)
+
+
 # The constant beginning of the bytes that a state's digest is made of.
 _STATE = b"ladderboard:1:state\nM" + (3).to_bytes(8, "big") + encode("closed") + encode(False)
 _STATE += encode("question") + b"I"
@@ -210,6 +400,9 @@ class ReleaseChecker:
             raise broken_entry(0, "its number of examples n is not a positive integer")
         self._setup = Setup(examples, 0.0, 1.0)
         self._changes = LadderChanges(0 if mechanism is None else mechanism.shared_ladders)
+        # Most mechanisms do not override it, and a question's release need not be made for them.
+        follow = Mechanism.follow_release if mechanism is None else type(mechanism).follow_release
+        self._follows = follow is not Mechanism.follow_release
         self._states: list[Any] = []
         self._tests_records = "proven" in opening["rules"]
 
@@ -228,6 +421,8 @@ class ReleaseChecker:
         ladder = fields["ladder"]
         if ("error_class" in fields) is not (mechanism.needs == "standard_error"):
             raise broken_entry(number, "it lacks a class of its standard error, or has one")
+        if not self._follows:
+            return
         try:
             self._states[ladder] = mechanism.follow_release(
                 self._setup,
@@ -319,11 +514,12 @@ class Replay:
     Without a mechanism (a custom one that was not given) draws and releases are not checked.
     """
 
-    def __init__(self, mechanism: Mechanism | None, n: int, key: bytes) -> None:
+    def __init__(self, mechanism: Mechanism | None, n: int, key: bytes, entries: int) -> None:
         if not is_int(n, at_least=1):
             raise broken_entry(0, "its number of examples n is not a positive integer")
         self._mechanism, self._setup, self._tape = mechanism, Setup(n, 0.0, 1.0), Tape(key=key)
         self._laws = () if mechanism is None else mechanism.laws
+        self.draw_checker = DrawChecker(key, self._laws, entries)
         if mechanism is not None:
             mechanism.check(self._setup)
         self._ladders: list[_ReplayedLadder] = []
@@ -366,14 +562,9 @@ class Replay:
             if not is_draws_encoding(opened.draws):
                 raise broken_entry(number, "its draws are malformed")
             return
-        draws = self._tape.draw(
-            self._laws,
-            ladder=fields["ladder"],
-            question=fields["question"],
-            context=opened.submission,
+        draws = self.draw_checker.draw(
+            (number, fields["ladder"], fields["question"], opened.submission, opened.draws)
         )
-        if encode_draws(draws) != opened.draws:
-            raise broken_entry(number, "its noise was not drawn from the key")
         self.draws += 1
         if mechanism.needs == "losses" and (losses is None or ladder.unknown):
             ladder.unknown = True  # the losses of examples are not there
