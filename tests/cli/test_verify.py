@@ -12,7 +12,9 @@ import pytest
 import ladderboard as lb
 from ladderboard.board import Caller, Role, write_board_bundle
 from ladderboard.client import Client
+from ladderboard.files import read_holdout
 from support.server.live_server import make_predictions
+from support.verify.board_history import N, close_and_bundle, small_board, submit_predictions
 
 
 @pytest.fixture
@@ -215,7 +217,7 @@ def test_a_receipt_matches_its_entry_before_and_after_the_close(
     receipt_option = ("--receipt", receipts_file)
     result = run_cli("verify", *receipt_option, "--ledger", "ledger.jsonl")
     assert result.err == ""
-    assert result.out.count("The receipt opens entry ") == 2
+    assert result.out.count("The receipt matches entry ") == 2
     twice = run_cli("verify", *receipt_option, *receipt_option, "--ledger", "ledger.jsonl")
     assert twice.out == result.out
     board = live_server.boards.open(live_server.slug)
@@ -231,6 +233,26 @@ def test_a_receipt_matches_its_entry_before_and_after_the_close(
     result = run_cli("verify", *receipt_option, "--ledger", "older.jsonl")
     assert (result.code, result.out) == (4, "")
     assert "is not in this ledger" in result.err
+
+
+def test_receipts_and_standings_are_in_the_metric_of_the_board(run_cli, tmp_path):
+    table = {"id": list(range(N)), "label": [row % 2 for row in range(N)]}
+    ladder = {"name": "ladder", "step": 0.02}
+    rules = {"mechanism": ladder, "finals": None}
+    with small_board(tmp_path, read_holdout(table), names=("Red", "Blue", "Tie"), **rules) as (
+        board,
+        teams,
+    ):
+        answers = [submit_predictions(board, teams[0], number).describe() for number in (30, 10)]
+        for team in teams[1:]:
+            submit_predictions(board, team, 40)
+        close_and_bundle(board, tmp_path / "a.bundle")
+    Path("receipts").write_text("".join(f"{json.dumps(answer)}\n" for answer in answers))
+    output = " ".join(run_cli("verify", "a.bundle", "--receipt", "receipts").out.split())
+    best = f"accuracy {answers[0]['released']:g}"
+    assert f" UTC. New best: {best}." in output
+    assert f" UTC. No measurable improvement. Best so far: {best}." in output
+    assert "The standings: rank team accuracy =1 Blue 0.94 =1 Tie 0.94 3 Red 0.92 " in output
 
 
 @pytest.mark.parametrize(

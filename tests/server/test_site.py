@@ -205,9 +205,9 @@ def test_the_site_can_be_verified_with_its_files_only(live_server, tmp_path):
     result = verify(bundle, "--head", site.head, "--receipt", tmp_path / "receipt")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("verified: 1 release\n")
-    assert "The receipt opens entry 3" in result.stdout
+    assert "The receipt matches entry 3" in result.stdout
     result = verify("--ledger", ledger, "--receipt", tmp_path / "receipt", "--head", site.head)
-    assert (result.returncode, "The receipt opens entry 3" in result.stdout) == (0, True), (
+    assert (result.returncode, "The receipt matches entry 3" in result.stdout) == (0, True), (
         result.stderr
     )
     assert verify(bundle, "--head", hashlib.sha256(b"another").hexdigest()).returncode == 4

@@ -1,20 +1,23 @@
 """``ladderboard verify``: recompute a bundle, and find a receipt's entry in a ledger."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard._formatting import shared_decimals
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, verification_progress, wrap_lines
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.losses import Loss
-    from ladderboard.verify import VerificationResult
+    from ladderboard.verify import ShownMetric, VerificationResult
 
 _MAX_ROWS = 20
+_MAX_DIGITS = 10
 
 
 def verify(
@@ -99,7 +102,7 @@ def _load_loss(name: str | None) -> "Loss | None":
 def _echo_result(result: "VerificationResult") -> None:
     echo(str(result))
     for entry in result.receipts:
-        echo(*wrap_lines(_describe_receipt(entry), indent="  "))
+        echo(*wrap_lines(_describe_receipt(entry, result.metric), indent="  "))
     for title, sentences in (
         ("Verified:", result.checked),
         ("Not verified:", result.unchecked),
@@ -117,26 +120,36 @@ def _echo_ranking(result: "VerificationResult") -> None:
     rows = result.ranking
     if not rows:
         return
-    final = result.finals is not None
-    echo("The final ranking:" if final else "The standings:")
+    title = "The final ranking" if result.finals is not None else "The standings"
+    title += ", by mean rank" if result.by_mean_rank else ""
+    numbers = [row.display for row in rows if row.display is not None]
+    metric = (result.ranked_by if numbers else None) or "loss"
+    decimals = shared_decimals(numbers, _MAX_DIGITS)
+    ties = Counter(row.rank for row in rows)
+    echo(f"{title}:")
     echo_table(
-        ("rank", "team", "score" if final else "loss"),
+        ("rank", "team", metric),
         [
-            ("baseline" if row.baseline else row.rank, row.team, row.number)
+            (
+                "baseline" if row.baseline else f"{'=' * (ties[row.rank] > 1)}{row.rank or ''}",
+                row.team,
+                row.number if row.display is None else f"{row.display:.{decimals}f}",
+            )
             for row in rows[:_MAX_ROWS]
         ],
-        right=("rank", "score", "loss"),
+        right=("rank", metric),
     )
     if len(rows) > _MAX_ROWS:
         echo(f"These are the first {_MAX_ROWS}; --json lists all.")
 
 
-def _describe_receipt(entry: dict[str, Any]) -> str:
-    """Return the entry that a receipt opens as a sentence; its numbers are losses."""
+def _describe_receipt(entry: dict[str, Any], metric: "ShownMetric | None") -> str:
+    """Return the entry that a receipt opens as a sentence, in the metric of the board or guard."""
     when = datetime.fromtimestamp(entry["time"], UTC)
-    value = "" if entry["value"] is None else f", the best loss was {entry['value']:g} after it"
-    verdict = "it improved" if entry["improved"] else "it did not improve"
+    value = entry["value"]
+    best = "none" if value is None else metric.text(value) if metric else f"loss {value:g}"
+    result = "New best" if entry["improved"] else "No measurable improvement. Best so far"
     return (
-        f"The receipt opens entry {entry['entry']:,}: answered at {when:%Y-%m-%d %H:%M:%S} UTC, "
-        f"{verdict}{value}."
+        f"The receipt matches entry {entry['entry']:,}, answered at {when:%Y-%m-%d %H:%M:%S} UTC. "
+        f"{result}: {best}."
     )

@@ -7,7 +7,15 @@ raises :class:`~ladderboard.errors.BrokenLedger` that names the first wrong entr
 """
 
 from ladderboard.verify._check import verify_bundle
+from ladderboard.verify._history import ShownMetric
 from ladderboard.verify._receipts import SavedReceipt, read_receipts
 from ladderboard.verify._result import RankedTeam, VerificationResult
 
-__all__ = ["RankedTeam", "SavedReceipt", "VerificationResult", "read_receipts", "verify_bundle"]
+__all__ = [
+    "RankedTeam",
+    "SavedReceipt",
+    "ShownMetric",
+    "VerificationResult",
+    "read_receipts",
+    "verify_bundle",
+]

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout import AlignedPredictions
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
+    from ladderboard.verify._history import LedgerRules, ShownMetric
     from ladderboard.verify._rankings import RankingRows
     from ladderboard.verify._receipts import SavedReceipt
     from ladderboard.verify._replay import OpenedSecret
@@ -205,6 +206,8 @@ class _Verification:
             names=bundle is not None and bundle.names is not None,
         )
         checked, unchecked = describe_checks(summary)
+        rules = history.rules
+        number = rules.find_ranking_metric(final=final is not None) if rules.is_board else 0
         return VerificationResult(
             of="ledger" if bundle is None else bundle.header["of"],
             book=history.opening["book"],
@@ -218,6 +221,9 @@ class _Verification:
             unchanged=summary.unchanged,
             commitment=history.opening["commitment"],
             receipts=tuple(self.evidence.matched_receipts),
+            metric=self._find_shown_metric(rules),
+            ranked_by=rules.metrics[number or 0].title if rules.is_board else None,
+            by_mean_rank=number is None,
             standings=None if bundle is None else self._standings,
             finals=final,
             names=None if bundle is None else bundle.names,
@@ -225,6 +231,13 @@ class _Verification:
             checked=checked,
             unchecked=unchecked,
         )
+
+    def _find_shown_metric(self, rules: LedgerRules) -> ShownMetric | None:
+        """Return how a board shows its first metric, or a guard its only one."""
+        if not rules.is_board:
+            return rules.guard_metric
+        metric = rules.metrics[0]
+        return metric.shown_with(_find_loss(metric.loss, self._custom[0]))
 
     def _check_opening(self, fields: dict[str, Any], bundle: BundleReader | None) -> HistoryChecker:
         """Check what the first entry commits to, and prepare the replay."""

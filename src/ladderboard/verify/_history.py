@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ladderboard._formatting import format_decimals
 from ladderboard.errors import InvalidInput
 from ladderboard.files import DeclaredColumns
 from ladderboard.ledger import broken_entry, digest
+from ladderboard.losses import display_release
 from ladderboard.verify._chain import has_exact_keys, is_int, is_release_value, same_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ladderboard.losses import DisplayForm, Loss
 
 _DECIDED = ("n", "loss", "mechanism", "rules", "holdout", "key")
 _GUARD_RULES = {"questions", "beta", "rows", "kind", "worth", "weighted"}
@@ -40,6 +45,7 @@ _FIXED_RULES = {
 # Rules that are absent unless they are set: an amendment adds them, or removes them with null.
 _UNSET_RULES = {"play", "sign_in", "data", "listing", "terms", "organisers", "prizes"}
 _FIXED_DISPLAY = ("direction", "as")
+_MAX_DIGITS = 10  # of a printed number; a board shows at most as many
 _DIGEST_WORDS = 3  # of 8 bytes each: a collision of 24 bytes cannot be found
 
 
@@ -139,6 +145,16 @@ class LedgerRules:
             *(MetricRule.read(item) for item in board.get("metrics", ())),
         ]
 
+    @property
+    def guard_metric(self) -> ShownMetric | None:
+        """How a guard shows its answers; None if it shows the loss."""
+        shown = self._decided["rules"].get("metric")
+        if shown is None:
+            return None
+        if not math.isfinite(shown["unit"]):
+            raise broken_entry(0, "the unit of its metric is not a number")
+        return ShownMetric(shown["title"], shown["as"], shown["unit"], _MAX_DIGITS)
+
     @cached_property
     def live_metrics(self) -> list[int]:
         """The places of the metrics that answer every submission; 0 is the first."""
@@ -159,6 +175,12 @@ class LedgerRules:
             return None
         titles = [metric.title for metric in self.metrics]
         return 0 if name is None else titles.index(name)
+
+    def find_ranking_metric(self, *, final: bool) -> int | None:
+        """Return which metric decides a ranking; None for the mean of the ranks."""
+        if final:
+            return self.final_metric
+        return None if self.ranks_by_mean else 0
 
     @property
     def terms(self) -> str | None:
@@ -239,7 +261,7 @@ class MetricRule(NamedTuple):
 
     loss: dict[str, Any]
     title: str
-    form: str
+    form: DisplayForm
     digits: int
 
     @classmethod
@@ -249,6 +271,36 @@ class MetricRule(NamedTuple):
         title, form, digits = (settings.pop(key) for key in ("title", "as", "digits"))
         settings.pop("show", None)
         return cls({"loss": settings.pop("name"), **settings}, title, form, digits)
+
+    def shown_with(self, loss: Loss | None) -> ShownMetric | None:
+        """Return how the metric is shown; None for a custom loss, whose unit is unknown."""
+        if loss is None:
+            return None
+        digits = min(max(self.digits, 0), _MAX_DIGITS)
+        return ShownMetric(self.title, self.form, loss.display_unit(self.form), digits)
+
+
+class ShownMetric(NamedTuple):
+    """How a board or a guard shows a loss."""
+
+    title: str
+    form: DisplayForm
+    unit: float
+    digits: int
+
+    def value(self, loss: float | None) -> float | None:
+        """Return a released loss as it is shown."""
+        if loss is None:
+            return None
+        return round(display_release(self.form, loss, self.unit), self.digits)
+
+    def text(self, loss: float) -> str:
+        """Return a released loss as it is printed, after the metric's name.
+
+        >>> ShownMetric("accuracy", "complement", 1.0, 4).text(0.21)
+        'accuracy 0.79'
+        """
+        return f"{self.title} {format_decimals(self.value(loss) or 0.0, self.digits)}"
 
 
 class TeamBest(NamedTuple):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import format_count
+
+if TYPE_CHECKING:
+    from ladderboard.verify._history import ShownMetric
 
 
 @dataclass(frozen=True)
@@ -155,12 +158,18 @@ def _describe_rewrites(summary: CheckSummary) -> list[str]:
 
 
 class RankedTeam(NamedTuple):
-    """A row of a ranking; baselines and teams without a number have no rank."""
+    """A row of a ranking; baselines and teams without a number have no rank.
+
+    ``display`` is the number in the board's metric, as its page shows it; None for standings by a
+    custom loss that was not given. ``number`` is the same in a final ranking, and the released loss
+    in standings.
+    """
 
     rank: int | None
     team: str
     baseline: bool
     number: float | None
+    display: float | None
 
 
 @dataclass(frozen=True)
@@ -191,7 +200,13 @@ class VerificationResult:
     names
         The teams' names by their ids, which nothing commits to. None if the rankings hold them.
     receipts
-        For each receipt the number of its entry, and what that entry records.
+        For each receipt the number of its entry, and what that entry records, in losses.
+    metric
+        How a board or guard shows the losses in ``receipts`` and ``standings``; None if it is not
+        known, or a guard shows losses.
+    ranked_by, by_mean_rank
+        The title of the metric in a board's ranking, and whether the mean of the ranks in several
+        metrics decides instead.
     checked, unchecked
         Sentences: what holds, and what could not be checked.
     """
@@ -212,6 +227,9 @@ class VerificationResult:
     names: dict[str, str] | None
     disqualified: frozenset[str]
     receipts: tuple[dict[str, Any], ...]
+    metric: ShownMetric | None
+    ranked_by: str | None
+    by_mean_rank: bool
     checked: tuple[str, ...]
     unchecked: tuple[str, ...]
 
@@ -231,30 +249,31 @@ class VerificationResult:
     def ranking(self) -> list[RankedTeam]:
         """The final ranking, or the standings if there is none, as the public sees them.
 
-        Disqualified teams are left out and take no rank. The number is the displayed final score;
-        in standings it is the released loss.
+        Disqualified teams are left out and take no rank.
         """
         if self.finals is not None:
             rows = [
-                (row["team"]["id"], row["team"]["name"], row["baseline"], row["score"],
-                 row["display"])
+                (row["team"]["id"], row["team"]["name"], row["baseline"],
+                 row.get("mean_rank", row["score"]), row["display"], row["display"])
                 for row in self.finals["rows"]
             ]  # fmt: skip
         else:
+            key = "rank" if self.by_mean_rank else "released"
             rows = [
-                (row["team"], row["name"], row["baseline"], row["released"], row["released"])
+                (row["team"], row["name"], row["baseline"], row[key], row["released"],
+                 None if self.metric is None else self.metric.value(row["released"]))
                 for row in self.standings or ()
-            ]
+            ]  # fmt: skip
         names = self.names or {}
         shown = [row for row in rows if row[0] not in self.disqualified]
         shown.sort(key=lambda row: (row[3] is None, row[3] or 0))
-        scores = sorted(row[3] for row in shown if not row[2] and row[3] is not None)
+        keys = sorted(row[3] for row in shown if not row[2] and row[3] is not None)
         return [
             RankedTeam(
-                None if baseline or score is None else 1 + bisect_left(scores, score),
-                names.get(team, name), baseline, number,
+                None if baseline or key is None else 1 + bisect_left(keys, key),
+                names.get(team, name), baseline, number, display,
             )
-            for team, name, baseline, score, number in shown
+            for team, name, baseline, key, number, display in shown
         ]  # fmt: skip
 
     def describe(self) -> dict[str, Any]:
@@ -275,6 +294,9 @@ class VerificationResult:
             "standings": self.standings,
             "finals": self.finals,
             "names": self.names,
+            "metric": None if self.metric is None else self.metric._asdict(),
+            "ranked_by": self.ranked_by,
+            "by_mean_rank": self.by_mean_rank,
             "ranking": [row._asdict() for row in self.ranking],
             "disqualified": sorted(self.disqualified),
             "receipts": list(self.receipts),
