@@ -3,7 +3,7 @@
 import pytest
 
 from support.browser.page_checks import check_page
-from support.browser.page_states import PAGE_STATES
+from support.browser.page_states import PAGE_STATES, submit_invalid
 
 STATES = [
     pytest.param(state, id=state.name, marks=[pytest.mark.slow] if state.slow else [])
@@ -18,6 +18,10 @@ def test_the_pages_of_a_board_with_thirty_teams_fit_two_screens(visit, example_b
     for tab in ("", "/data", "/leaderboard", "/submit", "/rules", "/verify"):
         assert team.open(f"/boards/leaves{tab}") == 200
         heights[tab] = team.page.evaluate("document.documentElement.scrollHeight")
+    team.monitor.expect_statuses(422)
+    team.open("/boards/leaves/submit")
+    submit_invalid(team, example_boards)
+    heights["refused"] = team.page.evaluate("document.documentElement.scrollHeight")
     assert max(heights.values()) <= 2 * 800, heights
 
 

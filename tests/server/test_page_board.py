@@ -275,6 +275,21 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     assert "--data-binary" not in text
 
 
+def test_intervals_that_say_little_are_not_shown(empty_server):
+    live_server = empty_server
+    live_server.create_board(loss="roc_auc")
+    for name, errors in (("Ada", 10), ("Bob", 20)):
+        live_server.submit(live_server.join(name)[1], make_predictions(errors, errors))
+    live_server.call("POST", "/boards/first/close", live_server.organiser)
+    text = get_page(live_server, path="/leaderboard").text
+    assert "Intervals are not shown: with so few examples each would cover more" in text
+    assert "With confidence" not in text
+    assert table_rows(text, "finals")[0][:3] == ["1", "Ada", "0.9000"]
+    assert "Interval<" not in text
+    final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
+    assert final["high"] - final["low"] > 0.3
+
+
 def test_standings_download_as_csv_and_json(empty_server):
     live_server = empty_server
     live_server.create_board(teams=30, questions=300)

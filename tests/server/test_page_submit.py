@@ -5,6 +5,7 @@ from html import unescape
 
 import pytest
 
+from ladderboard.server import Rate
 from support.server.live_server import csrf_token, make_predictions
 
 INLINE_TAGS = "time|code|strong|a"
@@ -38,6 +39,10 @@ class TeamBrowser:
     def send(self, body, name="p.csv", **data):
         action = re.search(r'action="(/boards/[^"]+csrf=[^"]+)"', self.look().text).group(1)
         return self.browser.post(action, files={"file": (name, body)}, data=data)
+
+    def check(self, body):
+        action = re.search(r'formaction="([^"]+)"', self.look().text).group(1)
+        return self.browser.post(action, files={"file": ("p.csv", body)})
 
     def post(self, path, **data):
         """Send another form of the page."""
@@ -209,6 +214,47 @@ def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
         assert 'type="file"' not in page
 
 
+def test_a_file_can_be_checked_when_no_submission_is_left_today(empty_server):
+    live_server = empty_server
+    live_server.create_board(per_team=3, window="{questions: 1, hours: 1}")
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        team.send(make_predictions(60))
+        assert team.send(b"id,prediction\n0,1\n").status_code == 429
+        refused = team.check(b"id,prediction\n0,1\n")
+        assert refused.status_code == 422
+        assert "399 missing ids" in notice_text(refused.text, "alert")
+        valid = team.check(make_predictions(50))
+        assert valid.status_code == 200
+        assert "The file can be scored Nothing was counted." in notice_text(valid.text, "status")
+        assert team.used() == 1
+        action = re.search(r'formaction="([^"]+)"', team.look().text).group(1)
+        body = {"file": ("p.csv", make_predictions(50))}
+        assert browser.post(action.split("?")[0], files=body).status_code == 403
+        live_server.call("POST", "/boards/first/pause", live_server.organiser)
+        assert browser.post(action, files=body).status_code == 409
+
+
+def test_checks_are_limited_like_invalid_files(make_server):
+    live_server = make_server(invalid=Rate(2, 1e6))
+    live_server.create_board()
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        statuses = [team.check(make_predictions(50)).status_code for _ in range(3)]
+        assert statuses == [200, 200, 429]
+        assert team.send(make_predictions(50)).status_code == 429
+
+
+def test_scores_in_the_history_have_the_same_decimals(empty_server):
+    live_server = empty_server
+    live_server.create_board(loss="accuracy", display="{name: accuracy, digits: 3}")
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        for errors in (75, 60):
+            live_server.submit(team.token, make_predictions(errors))
+        assert "<strong>0.80</strong>" in team.look().text
+
+
 def test_refusals_list_all_errors_with_ids(team):
     rows = "".join(f"{number},1\n" for number in range(385))
     response = team.send(f"id,prediction\n{rows}3,1\n<i>x</i>,\n".encode())
@@ -294,14 +340,14 @@ def test_the_history_is_paginated_and_private(live_server, team):
         )
     page = team.look().text
     numbers = [int(number) for number in re.findall(r'<tr><td class="number">(\d+)<', page)]
-    assert numbers == list(range(23, 13, -1))
+    assert numbers == list(range(23, 16, -1))
     assert "secret-of-beta" not in page
-    for expected in (list(range(13, 3, -1)), [3, 2, 1]):
+    for expected in (list(range(16, 9, -1)), list(range(9, 2, -1)), [2, 1]):
         older = re.search(r'href="(/boards/[^"]+before=\d+)#history"', page).group(1)
         page = team.browser.get(older).text
         numbers = [int(number) for number in re.findall(r'<tr><td class="number">(\d+)<', page)]
         assert numbers == expected
-    assert "note-2-" in page
+    assert "note-1-" in page
     assert "before=" not in page
     assert team.look("?before=0").status_code == 422
 

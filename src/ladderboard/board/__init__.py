@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ladderboard.board._boards import open_storage as open_storage
     from ladderboard.board._boards import submit_baselines as submit_baselines
     from ladderboard.board._check import Report, check_board
-    from ladderboard.board._finals import write_board_bundle
+    from ladderboard.board._finals import has_useful_intervals, write_board_bundle
     from ladderboard.board._folder import BoardFolder, read_folder
     from ladderboard.board._folder import import_codabench as import_codabench
     from ladderboard.board._folder import import_huggingface as import_huggingface
@@ -161,6 +161,7 @@ __all__ = [
     "check_permission",
     "check_text",
     "dump_board",
+    "has_useful_intervals",
     "hash_token",
     "is_shared",
     "open_boards",
@@ -217,7 +218,7 @@ __getattr__, __dir__ = lazy_exports(
             "submit_baselines",
         ),
         "_check": ("Report", "check_board"),
-        "_finals": ("write_board_bundle",),
+        "_finals": ("has_useful_intervals", "write_board_bundle"),
         "_folder": (
             "BoardFolder",
             "import_codabench",

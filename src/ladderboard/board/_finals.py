@@ -371,6 +371,15 @@ def serialize_final_row(row: dict[str, Any], rules: Rules) -> dict[str, Any]:
     return {**row, **converted, **ranges, **further}
 
 
+def has_useful_intervals(final: dict[str, Any], rules: Rules) -> bool:
+    """Return whether to show the intervals of a final ranking: not if even the narrowest is wide.
+
+    The rows are those of ``serialize_final_row``.
+    """
+    display = rules.final_display
+    return any(display.is_narrow(row["low"], row["high"]) for row in final["rows"])
+
+
 def list_final_standings(board: BoardContext, view: ReadView) -> list[dict[str, Any]]:
     """Return all teams' standings in order of registration, as the close commits to them.
 

@@ -238,12 +238,13 @@ class SubmissionService:
         *,
         team: str | None = None,
         idempotency_key: str | None = None,
+        check_only: bool = False,
     ) -> BoardRow:
         """Refuse a submission that cannot be accepted now, before its body is read.
 
         Returns the board's row. This checks status, deadlines, limits, budget and quotas; the
         transaction checks them again. A known ``idempotency_key`` passes, because repeating its
-        answer costs nothing.
+        answer costs nothing. If the file is only checked, limits do not matter.
         """
         board = self._board
         with board.book.reading_latest() as view:
@@ -255,9 +256,11 @@ class SubmissionService:
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
                     return row
             moment = board.book.environment.moment(view)
-            self._refuse_if_not_allowed_now(
-                view, row, team_row, _PendingUpload(received, 1), moment, cache=True
-            )
+            incoming = _PendingUpload(received, 1)
+            if check_only:
+                self._refuse_if_closed(row, team_row, incoming, moment)
+            else:
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
         return row
 
     def submit(
@@ -353,16 +356,27 @@ class SubmissionService:
         *,
         cache: bool = False,
     ) -> None:
-        """Check terms, status, deadline, limits and storage; deadlines count from the receipt."""
+        """Check terms, status, deadline, limits and storage."""
+        self._refuse_if_closed(row, team_row, incoming, moment)
+        rules = self._board.rules_of(row)
+        quota = remaining_quota(view, rules, row, team_row, moment)
+        refuse_if_over_limit(quota, moment.clock)
+        stored = self._stored_bytes.team_total(view, team_row, cache=cache)
+        refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
+
+    def _refuse_if_closed(
+        self,
+        row: BoardRow,
+        team_row: TeamRow,
+        incoming: IncomingSubmission | _PendingUpload,
+        moment: Moment,
+    ) -> None:
+        """Check terms, status and deadline, which counts from the receipt."""
         rules = self._board.rules_of(row)
         if team_row.kind != "baseline":
             refuse_without_terms(rules, team_row.accepted)
         received = moment.now - max(moment.local - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else received)
-        quota = remaining_quota(view, rules, row, team_row, moment)
-        refuse_if_over_limit(quota, moment.clock)
-        stored = self._stored_bytes.team_total(view, team_row, cache=cache)
-        refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
     def _score_and_record(
         self,

@@ -105,7 +105,7 @@ class ServerContext:
             settings.timer,
         )
         self.invalid_limiter = RateLimiter(
-            settings.invalid, "Too many of your files were invalid; wait.", settings.timer
+            settings.invalid, "Too many files were checked or invalid; wait.", settings.timer
         )
         self.uploads = UploadQueue()
         self.parser_specs: dict[str, tuple[Hashable, Spec]] = {}

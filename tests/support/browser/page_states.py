@@ -48,7 +48,7 @@ def _submit_valid(visitor: Visitor, boards: ExampleBoards) -> None:
     _submit(visitor, boards["leaves"].make_predictions(0.1))
 
 
-def _submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
+def submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
     lines = boards["leaves"].make_predictions(0.1).decode().splitlines()
     lines = [*lines[:40], *lines[300:], lines[500], lines[501], "leaf-9999,oak"]
     _submit(visitor, "\n".join([*lines[:-9], "leaf-0041,hornbeam", *lines[-9:]]).encode())
@@ -122,7 +122,7 @@ PAGE_STATES = (
     PageState("submit-public", "/boards/leaves/submit", slow=True),
     PageState("submit", "/boards/leaves/submit", "team"),
     PageState("submit-reply", "/boards/leaves/submit", "team", _submit_valid),
-    PageState("submit-refused", "/boards/leaves/submit", "team", _submit_invalid, (422,)),
+    PageState("submit-refused", "/boards/leaves/submit", "team", submit_invalid, (422,)),
     PageState("submit-organiser", "/boards/leaves/submit", "organiser", slow=True),
     PageState("submit-closed", "/boards/beetles-2026/submit", "team", slow=True),
     PageState("submit-token", "/boards/birdsong/submit", "team", _rotate_token, slow=True),

@@ -139,6 +139,15 @@ class DisplayRules:
         smallest, largest = sorted((self.metric_value(low), self.metric_value(high)))
         return round_outwards(smallest, largest, self.digits)
 
+    def is_narrow(self, low: float, high: float) -> bool:
+        """Return whether an interval of the metric covers at most 30% of its range.
+
+        >>> accuracy = DisplayRules("accuracy", shown_as="complement")
+        >>> accuracy.is_narrow(0.7, 0.9), accuracy.is_narrow(0.67, 1.0)
+        (True, False)
+        """
+        return high - low <= _NARROW * abs(self.metric_value(1.0) - self.metric_value(0.0))
+
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields."""
         return {
@@ -337,6 +346,7 @@ class FileRules:
 
 
 _METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
+_NARROW = 0.3  # of a metric's range: wider intervals help nobody
 
 
 def round_for_display(display: DisplayRules, loss: float | None) -> float | None:

@@ -36,7 +36,7 @@ from ladderboard.errors import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board import Board
+    from ladderboard.board import Board, Rules
     from ladderboard.ledger import ChainHead
     from ladderboard.server import Site
 
@@ -159,7 +159,7 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
     if final is None:
         echo("There is no private split, so the standings are the final ranking.")
     else:
-        echo_finals(final)
+        echo_finals(final, board.rules)
 
 
 def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainHead":
@@ -176,28 +176,44 @@ def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainH
         ) from error
 
 
-def echo_finals(final: dict[str, Any]) -> None:
+def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
     """Print the final ranking."""
+    from ladderboard.board import has_useful_intervals  # noqa: PLC0415 - keeps --help fast
+
     metric, digits = final["display"]["name"], final["display"]["digits"]
     names = [other["name"] for row in final["rows"][:1] for other in row["metrics"]]
     names += ["mean rank"] if final["metric"] == "mean_rank" else []
-    sentence = (
-        f"Final ranking on {final['n']:,} private examples. With probability at least "
-        f"{1 - final['beta']:g}, every interval contains its team's true {metric}. 'ranks' "
-        "are those that the data allow each team, at the same confidence for all teams. With "
-        f"probability at least {1 - 2 * final['beta']:g}, all intervals shown before the close are "
-        "right, too."
-    )
+    shows_intervals = not final["rows"] or has_useful_intervals(final, rules)
+    sentence = f"Final ranking on {final['n']:,} private examples. "
+    if shows_intervals:
+        sentence += (
+            f"With probability at least {1 - final['beta']:g}, every interval contains its team's "
+            f"true {metric}. 'ranks' are those that the data allow each team, at the same "
+            f"confidence for all teams. With probability at least {1 - 2 * final['beta']:g}, all "
+            "intervals shown before the close are right, too."
+        )
+    else:
+        sentence += (
+            "Intervals are not shown: with so few examples each would cover more than 30% of the "
+            f"range of {metric}."
+        )
     echo(*wrap_lines(sentence, indent="  ", first=""))
     echo_table(
-        ("rank", "ranks", "team", metric, "interval", *names, "public rank", "move"),
+        (
+            *("rank", "ranks", "team", metric, *(["interval"] if shows_intervals else [])),
+            *(*names, "public rank", "move"),
+        ),
         [
             (
                 "baseline" if row["baseline"] else row["rank"],
                 format_rank_range(row["ranks"]),
                 row["team"]["name"],
                 f"{row['display']:.{digits}f}",
-                "[{}, {}]".format(*round_outwards(row["low"], row["high"], digits)),
+                *(
+                    ["[{}, {}]".format(*round_outwards(row["low"], row["high"], digits))]
+                    if shows_intervals
+                    else []
+                ),
                 *(f"{other['display']:.{other['digits']}f}" for other in row["metrics"]),
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
                 row["public_rank"],

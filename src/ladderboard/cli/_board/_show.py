@@ -102,7 +102,7 @@ def show(
     _echo_standings(standings, display)
     if final is not None:
         echo("")
-        echo_finals(final)
+        echo_finals(final, opened.rules)
 
 
 def _describe_bound(

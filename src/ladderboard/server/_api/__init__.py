@@ -5,13 +5,14 @@ from fastapi import APIRouter
 from ladderboard.server._api import _boards, _organiser, _server, _submissions, _teams
 from ladderboard.server._api._boards import finals_csv, standings_csv
 from ladderboard.server._api._routes import Slug, SubmissionId, TeamId, describe_api
-from ladderboard.server._api._submissions import accept_submission
+from ladderboard.server._api._submissions import accept_submission, check_file
 
 __all__ = [
     "Slug",
     "SubmissionId",
     "TeamId",
     "accept_submission",
+    "check_file",
     "describe_api",
     "finals_csv",
     "router",

@@ -185,13 +185,41 @@ async def accept_submission(
             raise
 
 
+async def check_file(request: Request, slug: str) -> None:
+    """Receive and parse a team's file from a form; nothing is scored or counted.
+
+    The team's limits do not matter. Every check counts as an invalid file, because no submission
+    pays for it.
+    """
+    context = get_context(request)
+    meta = SubmissionMeta(context.log.clock(), None, "", None)
+    upload = await context.run_in_thread(_authorize_upload, request, slug, meta, True, True)
+    sender = (slug, upload.caller.team)
+    context.invalid_limiter.check(sender)
+    async with context.uploads.slot(sender):
+        context.invalid_limiter.check(sender)
+        context.invalid_limiter.record(sender)
+        request.scope[OWN_BODY_LIMIT] = True
+        limits = BodyLimits(upload.spec.limits.bytes, context.settings.body_seconds)
+        async with await receive_body(request, limits, context.spool) as body:
+            await context.parsers.read(upload.spec, body)
+
+
 def _authorize_upload(
-    request: Request, slug: str, meta: SubmissionMeta, csrf_checked: bool
+    request: Request,
+    slug: str,
+    meta: SubmissionMeta,
+    csrf_checked: bool,
+    check_only: bool = False,
 ) -> AuthorizedUpload:
     """Refuse a submission that is not allowed now, before its body is read."""
     board, caller = open_board(request, slug, csrf_checked=csrf_checked)
     row = board.submissions.authorize_upload(
-        caller, meta.received, team=meta.team, idempotency_key=meta.idempotency_key
+        caller,
+        meta.received,
+        team=meta.team,
+        idempotency_key=meta.idempotency_key,
+        check_only=check_only,
     )
     specs = get_context(request).parser_specs
     key = (board.book.name, row.epoch, row.rules)

@@ -16,7 +16,15 @@ from ladderboard._formatting import (
     round_outwards,
     shared_decimals,
 )
-from ladderboard.board import PUBLIC, Board, CachedSummary, Caller, DisplayRules, View
+from ladderboard.board import (
+    PUBLIC,
+    Board,
+    CachedSummary,
+    Caller,
+    DisplayRules,
+    View,
+    has_useful_intervals,
+)
 from ladderboard.server._api import Slug
 from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import (
@@ -233,6 +241,10 @@ class _TabReader(NamedTuple):
         is_closed = self.summary["status"] == "closed"
         return none_if_hidden(self.view.finals) if is_closed else None
 
+    def has_useful_intervals(self, final: dict[str, Any]) -> bool:
+        """Return whether to show the intervals of the final ranking."""
+        return has_useful_intervals(final, self.board.rules)
+
     def standings(self, rows: int) -> dict[str, Any] | None:
         """Return a page of the standings; None if they are hidden."""
         page = none_if_hidden(lambda: self.view.leaderboard(limit=rows, cursor=self.place.cursor))
@@ -263,7 +275,11 @@ def _read_overview(reader: _TabReader) -> dict[str, Any]:
         "remaining": _remaining_text(summary, team, reader.now),
         "standings": standings,
         "top": None if standings is None else standings["entries"],
-        "finals": None if finals is None else finals_table(finals, team, rows=_ROWS_ON_OVERVIEW),
+        "finals": None
+        if finals is None
+        else finals_table(
+            finals, team, rows=_ROWS_ON_OVERVIEW, intervals=reader.has_useful_intervals(finals)
+        ),
         "history": history,
         "chart": None if history is None else history_chart(history, summary["baselines"], ends),
         "meaning": summarize_scores(summary, reader.board.book.mechanism),
@@ -275,7 +291,11 @@ def _read_leaderboard(reader: _TabReader) -> dict[str, Any]:
     shown = finals if place.view != "public" else None
     return {
         "standings": None if shown is not None else reader.standings(_ROWS_PER_PAGE),
-        "finals": None if shown is None else finals_table(shown, reader.team, place.page),
+        "finals": None
+        if shown is None
+        else finals_table(
+            shown, reader.team, place.page, intervals=reader.has_useful_intervals(shown)
+        ),
         "has_finals": finals is not None,
         "place": place,
     }
@@ -556,6 +576,8 @@ def finals_table(
     team: dict[str, Any] | None,
     page: int = 1,
     rows: int = _ROWS_PER_PAGE,
+    *,
+    intervals: bool = True,
 ) -> dict[str, Any]:
     """Return a page of the final ranking; the row of the reader's team is on every page."""
     names = [metric["name"] for row in final["rows"][:1] for metric in row["metrics"]]
@@ -573,6 +595,7 @@ def finals_table(
         "pinned": [writer.write(row) for row in pinned],
         "rows": [writer.write(row) for row in shown],
         "others": names,
+        "intervals": intervals,
         "ranged": any(row["ranks"] is not None for row in all_rows),
         "bands": len({row["band"] for row in shown} - {None}),
         "chart": rank_chart(final) if first == 0 else None,

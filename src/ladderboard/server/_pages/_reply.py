@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WORST_LOSS = 1.0  # the best of a ladder before the first release
 _MAX_ITEMS = 20  # of the errors in a file
 _TIPS = {
-    "missing_column": "Name the columns as shown under “How the file must look”.",
+    "missing_column": "Name the columns as shown under “File format”.",
     "missing_id": "Include every id exactly once.",
     "unknown_id": "Compare one of these with the ids you were given.",
     "missing_value": "Check joins and divisions in your script; they may produce empty values.",

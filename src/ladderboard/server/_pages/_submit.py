@@ -1,6 +1,6 @@
 """A team's submit page: remaining submissions, the form, the reply, and its history."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard._formatting import format_decimals, format_time
+from ladderboard._formatting import format_time, shared_decimals
 from ladderboard.board import (
     Board,
     Caller,
@@ -20,7 +20,7 @@ from ladderboard.board import (
 from ladderboard.errors import LadderboardError
 from ladderboard.files import ID_SEPARATOR, DeclaredColumns, Roster
 from ladderboard.losses import ExpectedColumns, Loss
-from ladderboard.server._api import Slug, accept_submission
+from ladderboard.server._api import Slug, accept_submission, check_file
 from ladderboard.server._auth import CookieSession, Credentials
 from ladderboard.server._context import ServerContext, get_context, open_board, open_page
 from ladderboard.server._pages._charts import team_history_chart
@@ -46,7 +46,7 @@ from ladderboard.server._problems import RequestRefused
 
 router = page_router()
 BeforeNumber = Annotated[int | None, Query(ge=1, le=2**53)]
-_SUBMISSIONS_PER_PAGE = 10
+_SUBMISSIONS_PER_PAGE = 7
 _ENDED = {"closing", "closed", "moved"}
 _CLOSED_REASONS = {
     "paused": "The board is paused. It takes no submissions until the organiser resumes it.",
@@ -61,11 +61,13 @@ class FormOutcome(NamedTuple):
     """The outcome of a form: an answer, a problem, or a new token with its session.
 
     ``is_selection`` if the form was a selection for the finals: nothing is counted for it.
+    ``is_valid`` if a file was only checked, and can be scored.
     """
 
     answer: SubmissionAnswer | None = None
     problem: PageProblem | None = None
     is_selection: bool = False
+    is_valid: bool = False
     token: str | None = None
     new_session: CookieSession | None = None
 
@@ -80,15 +82,32 @@ def submit_page(request: Request, board: Slug, before: BeforeNumber = None) -> R
 @router.post("/boards/{board}/submit")
 async def submit_form(request: Request, board: Slug) -> Response:
     """Score the submitted file and show the answer."""
-    context = get_context(request)
-    context.authenticator.check_form(
-        request, context.sessions.read(request), request.query_params.get("csrf", "")
-    )
+    _check_csrf(request)
     try:
         outcome = FormOutcome(await accept_submission(request, board, csrf_checked=True))
     except (LadderboardError, RequestRefused) as error:
         outcome = FormOutcome(problem=page_problem(error))
-    return await context.run_in_thread(show_submit_page, request, board, outcome)
+    return await get_context(request).run_in_thread(show_submit_page, request, board, outcome)
+
+
+@router.post("/boards/{board}/check")
+async def check_form(request: Request, board: Slug) -> Response:
+    """Check the file without scoring it, whatever the team has left, and show the result."""
+    _check_csrf(request)
+    try:
+        await check_file(request, board)
+        outcome = FormOutcome(is_valid=True)
+    except (LadderboardError, RequestRefused) as error:
+        outcome = FormOutcome(problem=page_problem(error))
+    return await get_context(request).run_in_thread(show_submit_page, request, board, outcome)
+
+
+def _check_csrf(request: Request) -> None:
+    """Refuse a form with a file if its CSRF token, in the query, is wrong."""
+    context = get_context(request)
+    context.authenticator.check_form(
+        request, context.sessions.read(request), request.query_params.get("csrf", "")
+    )
 
 
 def show_submit_page(
@@ -109,6 +128,7 @@ def show_submit_page(
         new_session=new_session,
         problem=problem,
         is_selection=outcome.is_selection,
+        is_valid=outcome.is_valid,
         token=outcome.token,
         **variables,
     )
@@ -227,6 +247,7 @@ def team_variables(
     submissions = view.submissions(limit=_SUBMISSIONS_PER_PAGE, before=before)
     seconds = None if window is None else window["seconds"]
     following = team["next_submission_at"]
+    decimals = release_decimals(submissions, summary["display"]["digits"])
     row = board.row()
     chart = older = selection = None
     if submissions:
@@ -243,7 +264,7 @@ def team_variables(
         "submissions": [
             {
                 **submission,
-                "release": release_text(submission, summary["display"]["digits"]),
+                "release": release_text(submission, decimals),
                 "further": [
                     format_value(metric["display"], metric["digits"])
                     for metric in submission["metrics"]
@@ -281,21 +302,27 @@ def _has_no_record(submission: Mapping[str, Any]) -> bool:
     return submission["loss"] is not None and submission["loss"] >= 1 and not submission["improved"]
 
 
-def release_text(submission: Mapping[str, Any], digits: int) -> str:
+def release_decimals(submissions: Iterable[Mapping[str, Any]], digits: int) -> int:
+    """Return how many decimals a column of released scores needs, at most ``digits``."""
+    shown = [row for row in submissions if row["display"] is not None and not _has_no_record(row)]
+    return shared_decimals((row["display"] for row in shown), digits)
+
+
+def release_text(submission: Mapping[str, Any], decimals: int) -> str:
     """Return the released score after a submission, for a table cell.
 
-    >>> release_text({"display": 0.78, "loss": 0.22, "improved": False}, 3)
-    '0.78'
-    >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 3)
+    >>> release_text({"display": 0.8, "loss": 0.2, "improved": False}, 2)
+    '0.80'
+    >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 2)
     'none yet'
-    >>> release_text({"display": None, "loss": None, "improved": True}, 3)
+    >>> release_text({"display": None, "loss": None, "improved": True}, 2)
     'not shown'
     """
     if submission["display"] is None:
         return "not shown"
     if _has_no_record(submission):
         return "none yet"
-    return format_decimals(submission["display"], digits)
+    return f"{submission['display']:.{decimals}f}"
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:

@@ -295,7 +295,7 @@ class Settings(BaseSettings):
     )
     invalid: _RateLimit = _setting(
         Rate(30, 20.0),
-        "Invalid files per team: how many at once, and the seconds until one more.",
+        "Invalid or checked files per team: how many at once, and the seconds until one more.",
     )
     metrics_token: str | None = _setting(
         None,

@@ -40,14 +40,13 @@ function replacePage(request) {
   (main.querySelector("#reply") ?? main).focus();
 }
 
-function upload(form) {
+function upload(form, button) {
   const file = form.elements.file.files[0];
   const limit = Number(form.dataset.bytes);
   if (file.size > limit) {
     return showProblem(`${file.name} has ${formatBytes(file.size)}; at most ${form.dataset.size} are taken. Nothing was sent.`);
   }
   document.querySelector("#reply")?.remove();
-  const button = form.querySelector("#send-button");
   const cancel = element("button", "Cancel", { type: "button", className: "quiet" });
   const bar = element("progress", "", { max: 1, value: 0 });
   const state = element("p", "Sending", { className: "hint", id: "sending" });
@@ -56,35 +55,35 @@ function upload(form) {
   const progressBox = element("div", "");
   progressBox.append(state, bar);
   form.append(progressBox);
-  button.disabled = true;
+  for (const other of form.querySelectorAll("button")) other.disabled = true;
   button.after(cancel);
   const request = new XMLHttpRequest();
   const finish = () => {
     progressBox.remove();
     cancel.remove();
-    button.disabled = false;
+    for (const other of form.querySelectorAll("button")) other.disabled = false;
   };
   request.upload.addEventListener("progress", (event) => {
     if (event.lengthComputable) bar.value = event.loaded / event.total;
   });
   request.upload.addEventListener("load", () => {
     bar.removeAttribute("value");
-    state.textContent = "Scoring";
+    state.textContent = button.id ? "Scoring" : "Checking";
   });
   request.addEventListener("load", () => { finish(); replacePage(request); });
   request.addEventListener("error", () => { finish(); showProblem(`The connection broke. ${SAFE_TO_RETRY}`); });
   request.addEventListener("abort", () => { finish(); showProblem(`Cancelled; what had been sent whole may have been answered. ${SAFE_TO_RETRY}`); });
   cancel.addEventListener("click", () => request.abort());
-  request.open("POST", form.action);
+  request.open("POST", button.getAttribute("formaction") ?? form.action);
   request.send(new FormData(form));
 }
 
 function enableDrop(form) {
   const zone = form.querySelector("#drop");
   const input = form.elements.file;
-  const name = element("p", "Or drop a file here.", { className: "hint" });
+  const name = element("span", "Or drop a file here.", { className: "hint" });
   name.setAttribute("role", "status");
-  zone.append(name);
+  input.after(" ", name);
   const showFile = () => {
     const file = input.files[0];
     name.textContent = file ? `${file.name}, ${formatBytes(file.size)}` : "Or drop a file here.";
@@ -120,7 +119,7 @@ function enhance() {
   const form = document.querySelector("#submit-form");
   if (form) {
     enableDrop(form);
-    form.addEventListener("submit", (event) => { event.preventDefault(); upload(form); });
+    form.addEventListener("submit", (event) => { event.preventDefault(); upload(form, event.submitter ?? form.querySelector("#send-button")); });
   }
   const selection = document.querySelector("#selection");
   if (selection) countSelected(selection);
