@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from ladderboard.ledger._storage import _sqlite
 
 N = 200
 LABELS = np.arange(N) % 2
@@ -67,6 +68,50 @@ def test_few_statements_are_needed_while_nothing_else_commits(path):
     alone = statements_of(first, lambda: first.ask(predictions(89)))
     second.ask(predictions(88))
     after_another = statements_of(first, lambda: first.ask(predictions(87)))
-    assert len(alone) == 9  # two look-ups, begin, version, four rows, commit
+    assert len(alone) == 8  # one look-up, begin, version, four rows, commit
     assert len(after_another) > len(alone)
     assert first.check() == 4
+
+
+def test_a_question_that_another_connection_asked_meanwhile_is_answered_once(path, monkeypatch):
+    first, second = lb.Holdout.open(path), lb.Holdout.open(path)
+    first.ask(predictions(90))
+    evidence, replies = type(first._scorer).evidence, []
+
+    def ask_elsewhere_first(scorer, submission, book):
+        if not replies:
+            replies.append(None)
+            replies.append(second.ask(predictions(80)))
+        return evidence(scorer, submission, book)
+
+    monkeypatch.setattr(type(first._scorer), "evidence", ask_elsewhere_first)
+    reply = first.ask(predictions(80))  # it was looked up before the other was answered
+    assert reply.again
+    assert reply.question == replies[1].question == 2
+    assert first.check() == 2
+
+
+def test_a_disk_with_room_is_not_looked_at_for_every_question(path, monkeypatch):
+    free, looks = 2**40, []
+
+    def free_bytes(_):
+        looks.append(free)
+        return free
+
+    monkeypatch.setattr(_sqlite, "_SMALL_WAL", 0)
+    monkeypatch.setattr(_sqlite, "_free_bytes", free_bytes)
+    monkeypatch.setattr(_sqlite, "_REPLACED_CHECK_INTERVAL", 3600)
+    guard = lb.Holdout.open(path)
+    for wrong in range(90, 80, -1):
+        guard.ask(predictions(wrong))
+    assert len(looks) == 1
+    free = 2**20
+    monkeypatch.setattr(_sqlite, "_REPLACED_CHECK_INTERVAL", -1)
+    guard.ask(predictions(70))
+    log = path.with_name("guard.db-wal")
+    assert len(looks) == 2
+    assert log.stat().st_size < 2**16  # it was emptied before this question
+    monkeypatch.setattr(_sqlite, "_REPLACED_CHECK_INTERVAL", 3600)
+    for wrong in range(60, 50, -1):
+        guard.ask(predictions(wrong))
+    assert len(looks) == 12  # a disk that is nearly full, for every one

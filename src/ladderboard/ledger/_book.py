@@ -329,7 +329,9 @@ class Book(BookContext):
             key = self.look_key(gate.submission, margin, submission)
             answer = find_recorded_look(view, key)
             if answer is None:
-                refuse_if_budget_spent(view.chain_state(), self.budget, "looks")
+                chain_state = view.chain_state()
+                refuse_if_budget_spent(chain_state, self.budget, "looks")
+                self.last_unanswered = key, chain_state.head
             return answer
 
         return self._look_up(find, "look")
@@ -355,6 +357,7 @@ class Book(BookContext):
                 chain_state = view.chain_state()
                 refuse_if_budget_spent(chain_state, self.budget)
                 self.refuse_ladder(view, chain_state, ladder)
+                self.last_unanswered = self.dedupe_key(question), chain_state.head
             return answer
 
         return self._look_up(find, "question")

@@ -176,6 +176,11 @@ class BookContext:
         self.ladder_sessions = ladder_sessions
         self._hash_key = hash_key
         self._last_dedupe_key: tuple[tuple[Any, ...], bytes] = ((), b"")
+        self.last_unanswered = (b"", b"")
+        """A dedupe key that no entry had, and the head of the chain then.
+
+        While that is the head, no entry has the key: one is stored together with its entry only.
+        """
         self.last_gate: tuple[bytes, GateState] = (b"", GateState())
         """The last stored state of the gate, and what it says."""
         self._numbers = {"": 0}
@@ -332,6 +337,8 @@ class BookTransaction:
             self._book.dedupe_key(question),
             self._book.idempotency_dedupe_key(question),
         )
+        if idempotency_dedupe_key is None and self._is_unanswered(dedupe_key):
+            return None
         answer = find_recorded_answer(self.view, dedupe_key, idempotency_dedupe_key)
         if (
             answer is not None
@@ -340,6 +347,10 @@ class BookTransaction:
         ):
             self.view.add_dedupe_key(idempotency_dedupe_key, answer.entry_number)
         return answer
+
+    def _is_unanswered(self, dedupe_key: bytes) -> bool:
+        """Return whether a key was looked up since the last entry, and there was no entry."""
+        return self._book.last_unanswered == (dedupe_key, self.chain_state.head)
 
     def _ask_and_record(self, question: ScoredQuestion) -> RecordedAnswer:
         book, view = self._book, self.view
@@ -431,7 +442,7 @@ class BookTransaction:
         gate = book.read_gate(view)
         refuse_without_incumbent(gate)
         key = book.look_key(gate.submission, look.margin, look.submission)
-        answer = find_recorded_look(view, key)
+        answer = None if self._is_unanswered(key) else find_recorded_look(view, key)
         if answer is not None:
             return answer
         refuse_if_budget_spent(self.chain_state, book.budget, "looks")

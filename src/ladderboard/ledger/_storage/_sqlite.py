@@ -43,7 +43,7 @@ _SETTINGS = (
     "PRAGMA wal_autocheckpoint = 8000",  # pages; submissions with files fill the log quickly
 )
 _SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
-_REPLACED_CHECK_INTERVAL = 0.02  # seconds; a check costs 10 us
+_REPLACED_CHECK_INTERVAL = 0.02  # seconds; a check, which is of the disk too, costs 10 us
 _LONG_WAL = 64 * 2**20  # bytes of a write-ahead log that readers keep from being restarted
 _COMMITS_PER_WAL_CHECK = 256  # commits between two checks of its length
 _LOW_DISK = 2**28  # free bytes on a disk that is nearly full
@@ -192,6 +192,7 @@ class SqliteConnection(Connection):
         self._wal = f"{path}-wal"
         self._version = latest_format()
         self._replaced_check_time = monotonic()
+        self._checks_disk = True  # False for a moment after the disk was found to have room
         self._file_id = file_id
         self._refuse_replaced()
         if file_id in _UNUSABLE_FILES:
@@ -262,7 +263,8 @@ class SqliteConnection(Connection):
             if not write:
                 self._cursor.execute("BEGIN")
                 return
-            self._truncate_wal_on_low_disk()
+            if self._checks_disk:
+                self._truncate_wal_on_low_disk()
             self._cursor.execute("BEGIN IMMEDIATE")
             # It changes with every commit of another connection, here or in another process.
             data_version = self._cursor.execute("PRAGMA data_version").fetchall()[0][0]
@@ -287,7 +289,7 @@ class SqliteConnection(Connection):
         now = monotonic()
         if now - self._replaced_check_time > _REPLACED_CHECK_INTERVAL:
             self._refuse_replaced()
-            self._replaced_check_time = now
+            self._replaced_check_time, self._checks_disk = now, True
         if self._read_only:
             self._reopen_or_refuse_write(write=write)
 
@@ -379,7 +381,10 @@ class SqliteConnection(Connection):
     def _truncate_wal_on_low_disk(self) -> None:
         """Truncate the write-ahead log if the disk is nearly full, since it would keep growing."""
         size = _file_size(self._wal)
-        if size <= max(_SMALL_WAL, self._pinned_wal) or _free_bytes(self._path) >= _LOW_DISK:
+        if size <= max(_SMALL_WAL, self._pinned_wal):
+            return
+        if _free_bytes(self._path) >= _LOW_DISK:
+            self._checks_disk = False
             return
         self._checkpoint("TRUNCATE")
         remaining = _file_size(self._wal)
