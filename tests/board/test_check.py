@@ -533,3 +533,24 @@ def test_a_metric_without_groups_gets_no_advice_to_group(folder):
     assert "There is no end: it takes submissions until you close it." in text
     (path / "board.yaml").write_text((path / "board.yaml").read_text() + DEADLINE)
     assert "There is no end" not in str(check_board(path))
+
+
+@pytest.mark.parametrize(
+    ("metric", "labels", "positive", "warned"),
+    [
+        ("f1", ("churned", "stayed"), "'stayed'", True),
+        ("{name: F1, classes: [stayed, churned]}", ("churned", "stayed"), "'churned'", False),
+        ("f1", (0, 1), "1", False),
+    ],
+)
+def test_the_positive_class_is_named_and_a_guessed_one_is_a_warning(
+    folder, monkeypatch, metric, labels, positive, warned
+):
+    skip_games(monkeypatch)
+    rules = f"metric: {metric}\n{BASE}"
+    report = check_board(folder(**{"board.yaml": rules, "holdout.csv": label_file(labels * 100)}))
+    assert f"F1 is that of class {positive}." in report.facts
+    remedy = "For that of churned, write metric: {name: F1, classes: [stayed, churned]}."
+    assert [text.endswith(remedy) for text in report.warnings if "alphabet" in text] == (
+        [True] if warned else []
+    )

@@ -121,7 +121,7 @@ class Loss(ABC):
 
     @property
     def explanation(self) -> str:
-        """What a prediction costs, as a clause for people."""
+        """What a prediction costs, or what a statistic is computed from: a clause for people."""
         return f"the loss {self.name} says what a prediction costs, from 0 to 1"
 
     @property
@@ -158,6 +158,11 @@ class Loss(ABC):
     @property
     def allowed(self) -> tuple[Any, ...] | None:
         """The values that a single-valued prediction may have; None if it may have any."""
+        return None
+
+    @property
+    def positive_class(self) -> Any:
+        """The declared class that the metric is about, such as F1's; None without one."""
         return None
 
     @property

@@ -344,6 +344,7 @@ def find_warnings(
             "improved."
         )
     yield from _undeclared_classes(folder)
+    yield from _guessed_positive_class(folder)
     yield from _rare_classes(folder)
     yield from past_deadline(folder.rules, now)
     yield from about_sample
@@ -394,6 +395,17 @@ def _rare_classes(folder: BoardFolder) -> Iterator[str]:
             f"Classes have few examples: {format_list(few)}. With fewer than {_MIN_CLASS_SIZE}, "
             f"{folder.rules.display.name} depends on single examples, and the numbers above are "
             "rough. Collect more of them."
+        )
+
+
+def _guessed_positive_class(folder: BoardFolder) -> Iterator[str]:
+    """Yield a warning if the alphabet decided which class the metric is about."""
+    rules, positive = folder.rules, folder.rules.loss.positive_class
+    if folder.derived and isinstance(positive, str):
+        name, (other, _) = rules.display.name, rules.loss.params["classes"]
+        yield (
+            f"{name} is that of class {positive}, because it comes last in the alphabet. For that "
+            f"of {other}, write metric: {{name: {name}, classes: [{positive}, {other}]}}."
         )
 
 

@@ -352,15 +352,20 @@ def _describe_board(folder: BoardFolder, promise: BoardPromise) -> list[str]:
 
 
 def _describe_classes(folder: BoardFolder) -> list[str]:
-    allowed = folder.rules.loss.allowed
+    allowed, positive = folder.rules.loss.allowed, folder.rules.loss.positive_class
+    about = []
+    if positive is not None:
+        name = folder.rules.display.name
+        about = [f"{name} is that of class {_settings.safe_repr(positive)}."]
     if allowed is None:
-        return []
+        return about
     named = ", ".join(map(_settings.safe_repr, allowed[:_MAX_CLASSES_NAMED]))
     named += f" and {len(allowed) - _MAX_CLASSES_NAMED:,} more" * (
         len(allowed) > _MAX_CLASSES_NAMED
     )
     source = ", taken from the labels or the sample submission" if folder.derived else ""
-    return [f"Classes{source}: {named}. They are public; any other prediction is refused."]
+    classes = f"Classes{source}: {named}. They are public; any other prediction is refused."
+    return [classes, *about]
 
 
 def _describe_data(folder: BoardFolder) -> list[str]:

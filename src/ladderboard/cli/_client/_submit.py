@@ -76,8 +76,9 @@ def submit(
 
     On a board of scores, evaluators submit scores for a team: as a file, or from a log.
 
-    A refusal costs nothing. The same predictions again get the same answer and cost nothing, so a
-    failed command can be repeated. The answer is saved as a receipt.
+    A refusal costs nothing. A failed command can be repeated: predictions that were counted get
+    the same answer and cost nothing. Sent anew, they do so only while submissions are left. The
+    answer is saved as a receipt.
 
     Exit codes: 0 answered; 2 the predictions, the token or the arguments are invalid; 3 no
     submissions are left, now or ever, or the board is not open; 4 the server cannot be reached or

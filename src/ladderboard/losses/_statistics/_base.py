@@ -52,6 +52,11 @@ class Statistic(Loss):
     is_mean: ClassVar[bool] = False
     higher: ClassVar[bool] = True
 
+    @property
+    def explanation(self) -> str:
+        """What the statistic is computed from."""
+        return "all predictions together"
+
     def for_labels(self, labels: Any) -> Statistic:
         """Return the statistic with the classes of these labels, if it needs classes."""
         return self

@@ -38,11 +38,6 @@ class NumberStatistic(Statistic):
     """A statistic of numbers; with several columns the mean over the columns."""
 
     @property
-    def explanation(self) -> str:
-        """From all examples together."""
-        return f"{self.name} is computed from all predictions together"
-
-    @property
     def label_kind(self) -> LabelKind:
         """Numbers."""
         return "number"

@@ -198,8 +198,8 @@ class ClassStatistic(Statistic):
 
     @property
     def explanation(self) -> str:
-        """From all examples together."""
-        return f"{self.name} is computed from how often each class is predicted and right"
+        """From counts."""
+        return "how often each class occurs, is predicted and is predicted rightly"
 
     @property
     def allowed(self) -> tuple[Any, ...] | None:
@@ -318,6 +318,21 @@ class CountRatio(ClassStatistic):
     @abstractmethod
     def coefficients(self) -> Coefficients:
         """The coefficients of the ratio."""
+
+    @property
+    def explanation(self) -> str:
+        """From counts of the positive class, of all classes, or of what cells hold."""
+        if self.of != "classes":
+            return f"all {self.of} together: how much of them is predicted, and how much rightly"
+        if self.positive_class is None:
+            return super().explanation
+        positive = _settings.safe_repr(self.positive_class)
+        return f"how often class {positive} occurs, is predicted and is predicted rightly"
+
+    @property
+    def positive_class(self) -> Any:
+        """The second of two declared classes."""
+        return self.classes[1] if self.average == "binary" and self.classes else None
 
     @property
     def label_kind(self) -> LabelKind | None:
@@ -604,8 +619,8 @@ class ProbabilisticF1(Statistic):
 
     @property
     def explanation(self) -> str:
-        """From all examples together."""
-        return "F1 with probabilities in place of decisions"
+        """From sums."""
+        return "the probabilities, in place of decisions between 0 and 1"
 
     @property
     def label_kind(self) -> LabelKind:

@@ -134,8 +134,13 @@ class ScoreStatistic(Statistic):
 
     @property
     def explanation(self) -> str:
-        """From all examples together."""
-        return f"{self.name} is computed from the order of all predictions"
+        """From an order."""
+        return "the order of all predictions"
+
+    @property
+    def positive_class(self) -> Any:
+        """The second of two declared classes."""
+        return self.classes[1] if self.classes is not None and len(self.classes) == 2 else None
 
     @property
     def label_kind(self) -> LabelKind | None:

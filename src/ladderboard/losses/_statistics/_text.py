@@ -31,7 +31,7 @@ class TextStatistic(FreeText, Statistic):
     @property
     def explanation(self) -> str:
         """Over the whole corpus."""
-        return f"{self.name} is computed over all texts together"
+        return "all texts together"
 
     @abstractmethod
     def features(self, label: str, prediction: str) -> list[float]:
@@ -204,7 +204,7 @@ class OrderCorrelation(CellLoss, Statistic):
     @property
     def explanation(self) -> str:
         """Over all lists together."""
-        return "how well all lists are ordered, from -1 to 1"
+        return "the order of the items in all lists, from -1 to 1"
 
     @property
     def unit(self) -> float:

@@ -265,11 +265,16 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
 
     >>> display = {"name": "accuracy", "as": "complement", "direction": "higher", "digits": 3}
     >>> board = {"display": display, "n": 1000, "takes": "predictions"}
-    >>> from ladderboard.losses import Shortfall, ZeroOne
+    >>> from ladderboard.losses import Shortfall, ZeroOne, loss
     >>> print(_describe_score(board, ZeroOne()))
-    Submissions are scored by accuracy; higher is better. For each of 1,000 hidden public examples,
-    a prediction costs 0 if it is the label, and 1 if it is not; a score is the mean over them.
-    The number shown is 1 minus this mean, to at most 3 digits.
+    Submissions are scored by accuracy; higher is better. For each of the 1,000 public examples,
+    whose labels are hidden, a prediction costs 0 if it is the label, and 1 if it is not; a score
+    is the mean over them. The number shown is 1 minus this mean, to at most 3 digits.
+    >>> display |= {"name": "F1"}
+    >>> print(_describe_score(board, loss("f1", classes=("stayed", "churned"))))
+    Submissions are scored by F1; higher is better. It is computed from the 1,000 public examples,
+    whose labels are hidden: how often class 'churned' occurs, is predicted and is predicted
+    rightly. The number shown has at most 3 digits.
     >>> print(_describe_score({**board, "takes": "scores"}, Shortfall()))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
     number shown is their mean, to at most 3 digits; higher is better.
@@ -282,11 +287,17 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
             f"{_MEANS.get(display['as'], '1 minus their mean')}, to at most "
             f"{count(display['digits'], 'digit')}; {display['direction']} is better."
         )
+    start = f"Submissions are scored by {display['name']}; {display['direction']} is better. "
+    examples = f"the {board['n']:,} public examples, whose labels are hidden"
+    digits = count(display["digits"], "digit")
+    if not loss.is_mean:
+        return (
+            f"{start}It is computed from {examples}: {loss.explanation}. The number shown has at "
+            f"most {digits}."
+        )
     return (
-        f"Submissions are scored by {display['name']}; {display['direction']} is better. "
-        f"For each of {board['n']:,} hidden public examples, {loss.explanation}; a score is "
-        f"the mean over them. {_SCALES[display['as']]}, to at most "
-        f"{count(display['digits'], 'digit')}."
+        f"{start}For each of {examples}, {loss.explanation}; a score is the mean over them. "
+        f"{_SCALES[display['as']]}, to at most {digits}."
     )
 
 
