@@ -145,3 +145,18 @@ def test_a_gate_compares_models_by_a_weighted_sum(tmp_path):
     gate.promote(np.full(N, 0.9))
     assert gate.check(np.full(N, 0.1)).outcome == "better"
     gate.close()
+
+
+def test_probabilities_of_both_classes_count_as_scores_of_the_second(guard, tmp_path):
+    other = lb.Holdout.create(
+        tmp_path / "other.db", labels=LABELS, metric="roc_auc", questions=1_000, key=KEY
+    )
+    score = 1 / (1 + np.exp(-scores_with_auc(0.85, 3)))
+    both = np.column_stack([1 - score, score])
+    reply = guard.ask(both)
+    assert reply.released == other.ask(score).released
+    assert guard.ask(both.tolist()).again
+    with pytest.raises(InvalidPredictions, match=r"scores\[:, 1\]"):
+        guard.ask(both + 1)
+    assert guard.meter.used == 1
+    other.close()

@@ -55,7 +55,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect results if a gate or a file for them is given."""
+    """Collect results if a gate or a file for them is given; refuse options that need a gate."""
+    for name in ("require", "margin", "promote"):
+        value = config.getoption(f"ladderboard_{name}")
+        is_given = value is not None and value is not False
+        if is_given and not config.getoption("ladderboard_gate"):
+            raise pytest.UsageError(f"--ladderboard-{name} needs --ladderboard-gate FILE.")
     if config.getoption("ladderboard_gate") or config.getoption("ladderboard_results"):
         config.pluginmanager.register(GateReporter(config), "ladderboard-gate")
 

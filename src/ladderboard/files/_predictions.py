@@ -34,7 +34,7 @@ from ladderboard.files._source import Limits, Problems, format_names, refuse
 from ladderboard.losses import Loss, format_unknown_classes, is_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +47,11 @@ _TWO_COLUMNS = (
     "A matrix with two columns is read as id and prediction; for class probabilities pass "
     "argmax(axis=1), or use a metric that takes probabilities."
 )
+_TWO_SCORES = (
+    "A matrix with two columns whose rows do not sum to 1 is read as id and prediction; pass the "
+    "scores of the second class only, as in scores[:, 1]."
+)
+_SUM_TOLERANCE = 0.01  # rounded probabilities may miss 1 by this much
 VALUE_RULES = {
     "missing_value": "is missing",
     "not_finite": "is infinite",
@@ -196,7 +201,10 @@ def _read_without_id(
     """Read a file without a column named id; another column may hold the ids."""
     all_columns = table.load_all(as_numbers=expected.number)
     id_position = IdColumnFinder(table.names, all_columns, roster, expected).find()
-    selection = _select_columns(table, expected, id_position)
+    if id_position is None and expected.pair and _is_probability_pair(table, all_columns):
+        selection = ColumnSelection(None, (1,))
+    else:
+        selection = _select_columns(table, expected, id_position)
     _check_names(table, selection, roster)
     positions = [*([] if selection.id is None else [selection.id]), *selection.values]
     selected = [all_columns[position] for position in positions]
@@ -229,7 +237,8 @@ def _join_columns(
     id_name = "id" if selection.id is None or table.names is None else table.names[selection.id]
     check_rows(ids, matched_rows, len(columns[0]), roster, problems, column=id_name)
     if problems.items and ids is not None and _may_be_probabilities(table, expected):
-        problems.items.insert(0, Problem("wrong_shape", None, 1, (), _TWO_COLUMNS))
+        hint = _TWO_SCORES if expected.pair else _TWO_COLUMNS
+        problems.items.insert(0, Problem("wrong_shape", None, 1, (), hint))
     for name, parsed in zip(_column_names(table, selection), parsed_columns, strict=True):
         if expected.form == "one" and expected.classes is not None:
             _check_classes(parsed, expected.classes)
@@ -268,7 +277,19 @@ def _join_columns(
 def _may_be_probabilities(table: FileTable, expected: ExpectedColumns) -> bool:
     """Return whether an array may hold the probabilities of two classes, not ids and classes."""
     is_array = table.names is None and not isinstance(table, CsvTable)
-    return is_array and expected.form == "one" and expected.classes is not None
+    return is_array and expected.form == "one" and (expected.classes is not None or expected.pair)
+
+
+def _is_probability_pair(table: Table, columns: Sequence[Column | None]) -> bool:
+    """Return whether an array holds the probabilities of two classes, as from predict_proba."""
+    if table.names is not None or isinstance(table, CsvTable) or len(columns) != 2:
+        return False
+    parsed = [column.parse_numbers() for column in columns if column is not None]
+    if len(parsed) < 2 or any(column.bad_rows for column in parsed):
+        return False
+    first, second = (column.values for column in parsed)
+    smallest = min(first.min(initial=0), second.min(initial=0))
+    return bool(smallest >= 0 and (np.abs(first + second - 1) <= _SUM_TOLERANCE).all())
 
 
 def _parse_column(column: Column, expected: ExpectedColumns) -> ParsedColumn:

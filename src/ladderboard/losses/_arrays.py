@@ -209,7 +209,8 @@ class ExpectedColumns:
     must check all of them; ``complete`` that values which fit the columns fit the loss, so it need
     not check any. ``column`` is the required name of the only column: predictions in place of an
     evaluator's scores would spoil a ladder for good. ``stem`` names several columns: label_1,
-    label_2 and so on. ``empty`` says that an empty value means something. ``rules`` describe the
+    label_2 and so on. ``empty`` says that an empty value means something; ``pair`` that a row may
+    hold the probabilities of two classes, of which the second counts. ``rules`` describe the
     columns to people, a sentence each; ``example`` has a value for each of the first columns, dots
     where they say nothing.
     """
@@ -224,6 +225,7 @@ class ExpectedColumns:
     column: str | None = None
     stem: str = "prediction"
     empty: bool = False
+    pair: bool = False
     rules: tuple[str, ...] = ()
     example: tuple[str, ...] = ()
 

@@ -100,3 +100,14 @@ def test_a_refusal_fails_the_run(run_suite, tmp_path):
     assert code == 1
     assert "No verdict:" in output
     assert lb.Gate.open(tmp_path / "other.db").remaining == 5
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--ladderboard-require=better", "--ladderboard-promote", "--ladderboard-margin=0"],
+)
+def test_options_of_a_gate_without_a_gate_are_refused(run_suite, option):
+    code, output = run_suite(0, option)
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert f"{option.partition('=')[0]} needs --ladderboard-gate FILE." in output
+    assert "passed" not in output

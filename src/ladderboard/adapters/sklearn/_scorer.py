@@ -36,7 +36,7 @@ _REASONS = {
     "fold": "A guard is asked once about a candidate, not once for each fold; this scorer was "
     "called for a second fold, or for the training rows. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score of "
-    "your own and call judge_search.",
+    "your own and call judge_search. This scorer refuses everything from now on: make a new one.",
     "candidate": "A guard is asked once about a candidate; this scorer was called again for the "
     "same parameters, and the model made other predictions. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and the estimator a random_state. Parameters that cannot be "
@@ -55,8 +55,10 @@ class GuardScorer:
     The score is minus the released value for a model that improved, and -1 for every other model.
     So the last model that improved has the best score, in any order of the candidates. Use it for a
     fixed list of candidates: an adaptive search cannot optimise this score. A second fold is
-    refused, and so is everything after it, in all processes. Once the budget is spent, every
-    candidate has -1, and one warning says so.
+    refused, and so is everything after it, in all processes. scikit-learn turns the refusal into a
+    warning and a score of NaN unless the search has ``error_score="raise"`` or
+    ``refit=scorer.winner``. Once the budget is spent, every candidate has -1, and one warning says
+    so.
 
     Parameters
     ----------

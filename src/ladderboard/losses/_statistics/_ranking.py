@@ -154,7 +154,7 @@ class ScoreStatistic(Statistic):
         if self.classes is None or len(self.classes) == 2:
             positive = 1 if self.classes is None else self.classes[1]
             rule = f"prediction: a score of {positive}, higher is likelier."
-            return ExpectedColumns("number", "one", rules=(rule,), example=("0.7",))
+            return ExpectedColumns("number", "one", pair=True, rules=(rule,), example=("0.7",))
         rules = (
             "p_ and the class, one column for each: a score, higher is likelier.",
             f"The classes are {list_classes(self.classes)}.",
