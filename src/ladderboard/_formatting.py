@@ -18,18 +18,28 @@ _HUNDRED = 100
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
+def format_digits(value: float, digits: int) -> str:
+    """Return a number with this many significant digits, large ones without an exponent.
+
+    >>> format_digits(1634.2, 2), format_digits(0.01634, 2), format_digits(2e20, 2)
+    ('1600', '0.016', '2e+20')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.15g}" if "e+" in text else text
+
+
 def round_up(value: float, digits: int = 4) -> str:
     """Return a number with this many significant digits, rounded up.
 
-    >>> round_up(0.12301), round_up(0.1), round_up(-0.00251, 2)
-    ('0.1231', '0.1', '-0.0025')
+    >>> round_up(0.12301), round_up(0.1), round_up(-0.00251, 2), round_up(140_421.0)
+    ('0.1231', '0.1', '-0.0025', '140500')
     """
-    text = f"{value:.{digits}g}"
+    text = format_digits(value, digits)
     if value == 0 or not math.isfinite(value) or float(text) >= value:
         return text
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     last = math.floor(value * 10.0**decimals) + 1
-    return f"{last / 10.0**decimals:.{digits}g}"
+    return format_digits(last / 10.0**decimals, digits)
 
 
 def round_down(value: float, digits: int = 4) -> str:

@@ -238,3 +238,24 @@ def test_results_without_their_option_are_recognised(run_gate, tmp_path):
     assert (refused.code, "--results a.json" in refused.err) == (2, True)
     refused = run_gate("create", "other.db", "--looks", "5")
     assert (refused.code, "--junit RESULTS.xml" in refused.err) == (2, True)
+
+
+def test_a_gate_of_numbers_states_the_unit_and_warns_of_it(run_gate, tmp_path):
+    values = np.random.default_rng(0).normal(300_000, 70_000, N).clip(0, 1e6)
+    rows = "".join(f"{index},{value}\n" for index, value in enumerate(values))
+    (tmp_path / "prices.csv").write_text(f"id,label\n{rows}")
+    options = ("--labels", "prices.csv", "--looks", "50", "--range", "0,1000000", "--metric")
+    refused = run_gate("create", "mae.db", *options, "mae", "--margin", "1000")
+    assert refused.code == 2
+    assert "1000 is --margin 0.001." in " ".join(refused.err.split())
+    result = run_gate("create", "rmse.db", *options, "rmse", "--margin", "0.05")
+    assert "RMSE 100000 is a loss of 0.01." in " ".join(result.out.split())
+    warning = " ".join(result.err.split())
+    assert "a constant prediction has a loss of only 0.00" in warning
+    assert 'A margin of 0.05 lets bad models pass as "not worse".' in warning
+    assert 'to be proven "better"' in warning
+    assert run_gate("create", "gate.db", "--labels", "labels.csv", "--looks", "50").err == ""
+    refused = run_gate(
+        "create", "auc.db", "--labels", "labels.csv", "--looks", "5", "--metric", "roc_auc"
+    )
+    assert "Metrics that have: accuracy" in " ".join(refused.err.split())

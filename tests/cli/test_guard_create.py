@@ -3,6 +3,7 @@
 import json
 import stat
 
+import numpy as np
 import pytest
 
 import ladderboard as lb
@@ -244,7 +245,24 @@ def test_create_warns_about_answers_too_coarse_for_the_labels(
     errors = " ".join(result.err.split())
     assert ("Warning: the answers are too coarse for these labels." in errors) is warned
     assert "0.0005" not in result.out  # JSON output reveals nothing about labels
-    assert ("has a loss of 0.0005, and gains below 0.02 may not be detected" in errors) is warned
+    assert ("has MAE 5, and gains below 200 may not be detected" in errors) is warned
+
+
+def test_steps_that_follow_the_model_are_not_called_too_coarse(run_guard, guard_folder):
+    values = np.random.default_rng(0).normal(300_000, 70_000, 400).clip(0, 1e6)
+    rows = "".join(f"{index},{value}\n" for index, value in enumerate(values))
+    (guard_folder / "prices.csv").write_text(f"id,label\n{rows}")
+    options = ("--labels", "prices.csv", "--questions", "20", "--metric", "rmse")
+    result = run_guard("create", "new.db", *options, "--range", "0,1000000")
+    assert result.code == 0
+    assert "Warning" not in result.err
+    guard = lb.Holdout.open(guard_folder / "new.db")
+    assert guard.ask(np.full(400, 300_000.0)).improved
+    assert guard.ask(values + 30_000).improved
+    guard.close()
+    status = " ".join(run_guard("status", "new.db").out.split())
+    assert "What is proved about the true RMSE is too wide to be of use" in status
+    assert "e+0" not in status
 
 
 def test_a_guard_of_a_metric_speaks_of_it_everywhere(run_guard, guard_folder):

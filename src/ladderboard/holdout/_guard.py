@@ -275,13 +275,6 @@ class Holdout(OpenFile):
         """Recompute every release; the same as ``verify_ledger``."""
         return self.verify_ledger()
 
-    def constant_risk(self) -> float | None:
-        """Return the risk of the best constant prediction, for the owner only: it reveals labels.
-
-        It costs no question. None if the loss has no constant predictions.
-        """
-        return self._scorer.constant_risk()
-
     def close_for_good(self) -> float | None:
         """End all questions; return this ladder's last estimate, also if it was withheld before."""
         values = dict(zip(self._book.ladder_names(), self._book.close(), strict=True))

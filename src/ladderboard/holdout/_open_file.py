@@ -138,6 +138,14 @@ class OpenFile:
         options = self._constructor_options()
         return _reopen, (type(self), self._file.for_other_process(), *options)
 
+    def best_constant(self) -> tuple[float, float] | None:
+        """Return the risk of the best constant prediction and its standard error, for the owner.
+
+        They reveal labels. It costs no question. None if the loss has no constant predictions.
+        """
+        best = self._scorer.best_constant()
+        return None if best is None else (best.risk, self._scorer.standard_error(best))
+
     def validate(self, predictions: Any, *, format: str | None = None) -> None:  # noqa: A002
         """Refuse predictions that cannot be scored, as a question or a look would; it is free."""
         self._scorer.read(predictions, format=format)
@@ -219,7 +227,7 @@ def create_file(
     if gate_rules is not None and not resolved_loss.is_mean:
         raise InvalidSetting(
             f"A gate compares models example by example, and {resolved_loss.name} has no loss of "
-            "one example; gate a loss that has."
+            "one example. Metrics that have: accuracy, log_loss, brier, mae and mse."
         )
     declared = DeclaredColumns.read(columns)
     kind = parts["kind"] or (resolved_loss.label_kind if declared is not None else None)

@@ -10,7 +10,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_undetected_gains
+from ladderboard._formatting import format_digits, format_undetected_gains
 from ladderboard.errors import InvalidState
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def format_risk_gain(
     """Return a gain in loss as text, in the unit that is shown; None if there is none to name."""
     if shown is None or shown["as"] != "root":
         unit = 1.0 if shown is None else abs(_slope(shown))
-        return f"{gain * unit:.2g}"
+        return format_digits(gain * unit, 2)
     if released is None:
         return None  # a gain in a root depends on the best
     from ladderboard.losses import display_risk  # noqa: PLC0415 - same
@@ -188,7 +188,7 @@ def format_risk_gain(
         display_risk(shown["as"], risk, shown["unit"])
         for risk in (released, max(released - gain, 0.0))
     )
-    return f"{before - after:.2g}" if before > after else None
+    return format_digits(before - after, 2) if before > after else None
 
 
 def _slope(shown: Mapping[str, Any]) -> float:

@@ -258,11 +258,6 @@ class Scorer:
         """Return the examples of each class, if standard errors depend on them. For the owner."""
         return self.loss.class_sizes(self._labels)
 
-    def constant_risk(self) -> float | None:
-        """Return the risk of the best constant prediction. Secret: for the owner only."""
-        best = self.best_constant()
-        return None if best is None else best.risk
-
     def _evaluate(self, predictions: NDArray[Any]) -> ScoringResult:
         with np.errstate(all="ignore"):
             losses, risk = self.loss.evaluate(self._labels, predictions)

@@ -194,9 +194,14 @@ class Mechanism(ABC):
         """Return how many of the ladders one attacker may hold, as the settings assume."""
         return ladders
 
-    def smallest_distinguishable_gain(self, *, n: int) -> float:
-        """Return the gain below which two models may look the same, from step, grid and noise."""
-        return max(self.smallest_visible_gain(n=n), self.comparison(n).grid)
+    def smallest_distinguishable_gain(self, *, n: int, **best: Any) -> float:
+        """Return the gain below which two models may look the same, from step, grid and noise.
+
+        ``best`` describes the best model, as for ``smallest_visible_gain``.
+        """
+        gain = self.smallest_visible_gain(n=n, **best)
+        # Steps that grow have a grid in proportion, which the gain includes.
+        return gain if self.rung_growth(1) else max(gain, self.comparison(n).grid)
 
     def comparison(self, n: int) -> ComparisonSettings:
         """Return how models are compared on n examples; attacks are planned with it.

@@ -173,18 +173,32 @@ def create(
 
 def _warn_if_too_coarse(guard: "Holdout") -> None:
     """Warn the owner on stderr if the answers are too coarse to show a better model."""
-    meter = guard.meter
-    coarse = meter.mechanism.smallest_distinguishable_gain(n=meter.rules["worth"])
-    gap = guard.constant_risk()
-    if gap is not None and 0 < gap <= coarse:
-        text = (
-            f"Warning: the answers are too coarse for these labels. A constant prediction has a "
-            f"loss of {gap:.2g}, and gains below {coarse:.2g} may not be detected: even a perfect "
-            "model may look no better. Use more examples, declare a narrower range, or give "
-            "--mechanism a finer step and grid. (Keep this warning private: it "
-            "depends on the labels.)"
-        )
-        typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
+    from ladderboard.holdout import format_risk, format_risk_gain  # noqa: PLC0415 - same
+
+    constant = guard.best_constant()
+    if constant is None:
+        return
+    mechanism, rules = guard.meter.mechanism, guard.meter.rules
+    risk, error = constant
+    gain = mechanism.smallest_distinguishable_gain(
+        n=rules["worth"],
+        released=risk,
+        changes=1,
+        standard_error=error if mechanism.needs == "standard_error" else None,
+    )
+    if not 0 < risk <= gain:
+        return
+    shown = rules.get("metric")
+    smallest = format_risk_gain(gain, risk, shown)
+    gains = "" if smallest is None else f", and gains below {smallest} may not be detected"
+    score = f"a loss of {risk:.2g}" if shown is None else printable(format_risk(risk, shown))
+    text = (
+        f"Warning: the answers are too coarse for these labels. A constant prediction has {score}"
+        f"{gains}: even a perfect "
+        "model may look no better. Use more examples, allow fewer questions, or declare a range "
+        "no wider than the labels. (Keep this warning private: it depends on the labels.)"
+    )
+    typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
 
 def _describe_unused_split(table: "HoldoutTable") -> list[str]:

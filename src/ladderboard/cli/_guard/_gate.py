@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ladderboard.adapters import Scores
     from ladderboard.bounds import GatePlan
     from ladderboard.holdout import Gate, GateStatus, Verdict
+    from ladderboard.losses import Metric
 
 _SHOWN_LOOKS = 10
 _MAX_HEADER = 10_000
@@ -170,6 +171,7 @@ def create(
         range_=range_,
     )
     scores = examples.scores
+    _check_margin(margin, examples.metric)
     created = Gate.create(
         file,
         examples.table,
@@ -185,12 +187,14 @@ def create(
     with closing(created) as gate:
         status = gate.status()
         plan = gate_plan(status.n, looks, differ, beta=beta, test=status.test)
+        if labels is not None:
+            _warn_if_too_coarse(gate, plan, examples.metric)
         if as_json:
             echo_json({"file": file, **status.describe(), "plan": plan.describe()})
             return
         lines = [
             *describe_partial_log(scores),
-            *_describe_gate(file, gate, plan),
+            *_describe_gate(file, gate, plan, examples.metric),
             *describe_classes(gate, declared=classes is not None),
         ]
         key = "" if key_file is None else f" --key-file {printable(key_file)}"
@@ -203,7 +207,52 @@ def create(
         )
 
 
-def _describe_gate(file: str, gate: "Gate", plan: "GatePlan") -> list[str]:
+def _check_margin(margin: float, metric: "Metric") -> None:
+    """Refuse a margin in the labels' unit; the message has it in units of the loss."""
+    unit = metric.loss.unit
+    if margin < 1 or unit == 1:
+        return
+    remedy = (
+        f"A margin of {metric.title} itself is not possible; use --metric mae."
+        if metric.shown_as == "root"
+        else f"{margin:g} is --margin {margin / unit:.3g}."
+    )
+    raise InvalidSetting(f"A margin is in units of the loss, of which 1 is {unit:g}. {remedy}")
+
+
+def _describe_unit(metric: "Metric") -> list[str]:
+    """Return in which unit gains and margins are, if it is not that of the labels."""
+    if metric.loss.unit == 1:
+        return []
+    text = f"Gains and margins are in units of the loss: {metric.loss.explanation}."
+    if metric.shown_as in {"scaled", "root"}:
+        text += f" {metric.title} {metric.display(0.01):.6g} is a loss of 0.01."
+    return [text]
+
+
+def _warn_if_too_coarse(gate: "Gate", plan: "GatePlan", metric: "Metric") -> None:
+    """Warn the owner on stderr of a margin, or a gain to be proven, above a constant's loss."""
+    constant = gate.best_constant()
+    if constant is None or not constant[0]:
+        return
+    risk, gain, sentences = constant[0], plan.rows[0].gain, []
+    if gate.margin >= risk:
+        sentences.append(f'A margin of {gate.margin:g} lets bad models pass as "not worse".')
+    if not metric.loss.is_binary and gain is not None and gain >= risk:
+        sentences.append(
+            f'Models may have to gain {gain:.2g} to be proven "better". Use more examples, a range '
+            "no wider than the labels, or a loss that is larger for the same errors, such as mae."
+        )
+    if sentences:
+        shown = f" ({metric.title} {metric.display(risk):.4g})" if metric.is_named else ""
+        text = (
+            f"Warning: a constant prediction has a loss of only {risk:.2g}{shown}. "
+            f"{' '.join(sentences)} (Keep this warning private: it depends on the labels.)"
+        )
+        typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
+
+
+def _describe_gate(file: str, gate: "Gate", plan: "GatePlan", metric: "Metric") -> list[str]:
     status = gate.status()
     scored = gate.takes == "scores"
     paragraphs = [
@@ -211,6 +260,7 @@ def _describe_gate(file: str, gate: "Gate", plan: "GatePlan") -> list[str]:
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
             f"{status.looks:,} looks. With probability {status.confidence} all verdicts are right."
         ),
+        *_describe_unit(metric),
         *plan.sentences,
         *filter(None, [plan.judge_margin(status.margin)]),
         *([_WHO_SEES_CASES] if scored else []),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_undetected_gains, printable
+from ladderboard._formatting import format_digits, format_undetected_gains, printable
 from ladderboard.cli._guard._files import FileOrUrl, KeyFile, echo_status
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import terminal_width, wrap_lines
@@ -56,6 +56,7 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         describe_assumptions,
         describe_bound,
         describe_settings,
+        is_too_wide,
     )
     from ladderboard.holdout import format_risk_gain, metric_value  # noqa: PLC0415 - as above
 
@@ -105,7 +106,9 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         lines += ["", *_ladder_table(current.ladders, width, shown)]
     bound = current.certificate
     sentence = describe_bound(bound, shown, current.released)
-    lines += ["", *wrap_lines(sentence), *describe_assumptions(bound)]
+    lines += ["", *wrap_lines(sentence)]
+    if not is_too_wide(bound, shown, current.released):
+        lines += describe_assumptions(bound)
     lines += ["", f"commitment {current.commitment}", f"head       {current.head}"]
     return lines if checked is None else [*lines, "", _describe_check(checked, state.asked)]
 
@@ -212,7 +215,7 @@ def draw_history(values: Sequence[float], width: int, height: int, *, plain: boo
          1      4
     """
     low, high = min(values), max(values)
-    ends = [f"{high:.4g}", f"{low:.4g}"] if low < high else [f"{high:.4g}"]
+    ends = [format_digits(end, 4) for end in ((high, low) if low < high else (high,))]
     height = height if low < high else 1
     margin = max(map(len, ends))
     columns = max(width - margin - 1, 8)

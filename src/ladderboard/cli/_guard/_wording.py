@@ -37,9 +37,15 @@ def describe_bound(
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
     if shown is not None and (released is not None or not bound.differences):
-        low, high = _metric_interval(bound, shown, released or 0.0)
+        low, high = _metric_ends(bound, shown, released or 0.0)
         name = printable(shown["title"])
-        return f"{sure}, the true {name} of the best model lies in [{low}, {high}]."
+        if is_too_wide(bound, shown, released):
+            return (
+                f"What is proved about the true {name} is too wide to be of use with so few "
+                "examples; --json has it."
+            )
+        interval = f"[{round_down(low)}, {round_up(high)}]"
+        return f"{sure}, the true {name} of the best model lies in {interval}."
     if bound.differences:
         text = (
             f"{sure}, {_BEST_RISK} less the released value lies in {format_interval(bound)}: "
@@ -50,15 +56,28 @@ def describe_bound(
     return f"{text} {bound.promise}"
 
 
-def _metric_interval(
+def is_too_wide(
+    bound: "Certificate", shown: "Mapping[str, Any] | None", released: float | None
+) -> bool:
+    """Return whether an interval says next to nothing in a metric without an upper limit.
+
+    Such as an RMSE that may be 0, or more than twice the released one.
+    """
+    if shown is None or released is None or shown["as"] not in {"scaled", "root"}:
+        return False
+    low, high = _metric_ends(bound, shown, released)
+    return low <= 0 and high > 2 * display_risk(shown["as"], released, shown["unit"])
+
+
+def _metric_ends(
     bound: "Certificate", shown: "Mapping[str, Any]", released: float
-) -> tuple[str, str]:
-    """Return the interval of a certificate in a metric, rounded outwards."""
+) -> tuple[float, float]:
+    """Return the interval of a certificate in a metric."""
     centre = released if bound.differences else 0.0
     (smallest, largest), form, unit = bound.span, shown["as"], shown["unit"]
     ends = max(centre + bound.low, smallest), min(centre + bound.high, largest)
     low, high = sorted(display_risk(form, end, unit) for end in ends)
-    return round_down(low), round_up(high)
+    return low, high
 
 
 def _first_assumption(bound: "Certificate") -> str:
