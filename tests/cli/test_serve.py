@@ -204,12 +204,15 @@ def test_a_port_in_use_is_refused(run_cli, folder):
 
 @pytest.mark.parametrize("missing", ["fastapi", "yaml"])
 def test_a_missing_extra_is_named(run_cli, folder, monkeypatch, missing):
+    import ladderboard.cli._serve
     import ladderboard.server
 
-    # It is imported again; later tests need the original module.
-    monkeypatch.setattr(ladderboard, "server", ladderboard.server)
+    # Both are imported again; later tests need the original modules.
+    monkeypatch.delattr(ladderboard, "server")
+    monkeypatch.setattr(ladderboard.cli, "_serve", ladderboard.cli._serve)
     monkeypatch.setitem(sys.modules, missing, None)
-    for name in [module for module in sys.modules if module.startswith("ladderboard.server")]:
+    again = ("ladderboard.server", "ladderboard.cli._serve")
+    for name in [module for module in sys.modules if module.startswith(again)]:
         monkeypatch.delitem(sys.modules, name)
     result = run_cli("serve", folder)
     assert result.code == 2
