@@ -127,5 +127,5 @@ def test_choosing_other_settings(visit, digits_board, script):
     assert page.locator(".play-label:visible").count() == 6
     assert page.locator(".play-controls").count() == script
     visitor.open(f"{PLAY_PATH}?n=12")
-    assert visitor.text("[role=alert]") == "No game was played with n '12'; showing 1,000."
+    assert visitor.text("[role=alert]") == "Hidden labels cannot be '12'; showing 1,000."
     assert shown_accuracies(visitor) == small

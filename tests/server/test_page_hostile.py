@@ -89,7 +89,7 @@ def test_a_board_without_visible_records_says_so(live_server):
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     live_server.boards.open(live_server.slug).teams.disqualify(organiser, cheater_id)
     page = page_text(live_server)
-    assert "No record is by a team that is shown here" in page
+    assert "The records belong to teams that are not shown here" in page
     assert "No scores yet" not in page
 
 
@@ -126,7 +126,7 @@ def test_confidence_is_never_shown_as_100_percent(empty_server):
     live_server = empty_server
     live_server.create_board(beta=1e-9)
     _, token = live_server.join("Ada")
-    live_server.submit(token, make_predictions(10, 10))
+    live_server.submit(token, make_predictions(10, 0))
     live_server.boards.open(live_server.slug).closer.close(
         live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     )

@@ -405,7 +405,7 @@ def test_teams_are_paginated(empty_server, open_organiser_page):
         suffix = next_link and next_link.group(1)
     assert listed == names
     assert organiser_page.get("/teams?after=x").status_code == 422
-    assert "No team comes after these" in organiser_page.get("/teams?after=99999").text
+    assert "There are no more teams" in organiser_page.get("/teams?after=99999").text
     old_link = organiser_page.get("?after=20")
     assert old_link.headers["location"] == f"{organiser_page.path}/teams?after=20"
 

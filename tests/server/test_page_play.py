@@ -121,7 +121,8 @@ def test_invalid_choices_are_reported_and_defaults_are_shown(get_page, typed):
     response = get_page(**typed)
     assert response.status_code == 200
     (key,) = typed
-    assert f"No game was played with {key} " in response.text
+    name = {"n": "Hidden labels", "questions": "Questions", "noise": "Noise"}[key]
+    assert f"{name} cannot be " in response.text
     assert response.text.count('role="alert"') == 1
     assert "<b>&#34;" not in response.text
     assert animation_data(response.text) == animation_data(get_page().text)

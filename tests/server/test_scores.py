@@ -180,10 +180,7 @@ def test_pages_tell_organisers_and_evaluators_how_to_submit(score_server):
     with score_server.browser() as browser:
         score_server.sign_in(browser, score_server.organiser)
         page_text = text_of(browser.get(f"{path}/submit").text)
-        assert (
-            "an evaluator or organiser hands in scores, each time in the name of a team"
-            in page_text
-        )
+        assert "an evaluator or organiser submits scores for a team" in page_text
         page = browser.get(f"{path}/organise/settings")
         assert page.status_code == 200
         assert "--labels" not in page.text

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _URLS = ("http://", "https://", "unix:")
 _WARNING = (
-    "The names of failed tests were shown: verdicts promise nothing to who fits code to them."
+    "The names of failed tests were shown. Verdicts promise nothing if code is fitted to them."
 )
 
 

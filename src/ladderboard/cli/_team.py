@@ -82,7 +82,7 @@ app = make_group(
         "erase": "Remove the name of a team or a person.",
         "merge": "Merge a team into another.",
         "registrations": "List the people who signed in.",
-        "approve": "Register the team of a person who waits.",
+        "approve": "Register a waiting person's team.",
         "reject": "Reject a registration, with a reason.",
         "organiser": "Make a person an organiser.",
     },
@@ -173,7 +173,7 @@ def invite(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print invitations, with each of which one team can register itself.
+    """Print invitations; each registers one team.
 
     They are alone on stdout, one on each line, for a shell to capture. With a URL they are links
     that fill in the form.

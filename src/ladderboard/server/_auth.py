@@ -33,7 +33,9 @@ _MAX_COOKIE_LENGTH = 512  # characters
 CSRF_HEADER = "x-csrf-token"
 _SAFE_METHODS = {"GET", "HEAD"}
 _OWN_SITES = {"same-origin", "none"}
-_CSRF_MESSAGE = "The form has expired or came from another site. Reload the page and try again."
+_CSRF_MESSAGE = (
+    "The form has expired or came from another site. Go back, reload the page and send it again."
+)
 
 
 class CookieSession(NamedTuple):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
+from ladderboard.errors import StorageFailed
 from ladderboard.server._pages._organise._texts import SECTION_TITLES
 
 if TYPE_CHECKING:
@@ -52,6 +54,19 @@ def submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
     lines = boards["leaves"].make_predictions(0.1).decode().splitlines()
     lines = [*lines[:40], *lines[300:], lines[500], lines[501], "leaf-9999,oak"]
     _submit(visitor, "\n".join([*lines[:-9], "leaf-0041,hornbeam", *lines[-9:]]).encode())
+
+
+def _send_expired_form(visitor: Visitor, _boards: ExampleBoards) -> None:
+    visitor.page.evaluate("document.querySelector('main [name=csrf]').value = 'old'")
+    visitor.page.fill("#token", "lb_team_unknown")
+    visitor.page.click("main form button")
+    visitor.page.wait_for_selector(".refusal")
+
+
+def _lose_database(visitor: Visitor, boards: ExampleBoards) -> None:
+    lost = StorageFailed("The connection is lost.")
+    with patch.object(boards.live_server.boards, "open", side_effect=lost):
+        visitor.open("/boards/leaves/rules")
 
 
 def _join(visitor: Visitor, boards: ExampleBoards) -> None:
@@ -119,6 +134,9 @@ PAGE_STATES = (
     PageState("play-problem", "/boards/digits/play?n=7", slow=True),
     PageState("login", "/login"),
     PageState("refusal", "/boards/nowhere", statuses=(404,)),
+    PageState("refusal-token", "/boards/leaves/organise", statuses=(401,)),
+    PageState("refusal-form", "/login", prepare=_send_expired_form, statuses=(403,)),
+    PageState("refusal-failed", "/login", prepare=_lose_database, statuses=(503,)),
     PageState("submit-public", "/boards/leaves/submit", slow=True),
     PageState("submit", "/boards/leaves/submit", "team"),
     PageState("submit-reply", "/boards/leaves/submit", "team", _submit_valid),

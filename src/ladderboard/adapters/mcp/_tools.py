@@ -38,8 +38,8 @@ REPLY_MEANING = (
 GATE_INSTRUCTIONS = (
     "This server compares your models with an incumbent on labels that you cannot see. It answers "
     "a limited number of looks, each about one model by its predictions. A verdict says whether "
-    "your model is proven better, or not worse by more than a margin; it tells no score. Cannot "
-    "tell is no proof that the model is worse: the evidence is too small. Tune on your own "
+    "your model is proven better, or not worse by more than a margin; it shows no score. Cannot "
+    "tell does not mean that the model is worse: the evidence is too small. Tune on your own "
     "validation data, and check only a model that beats all your earlier ones there: each verdict "
     "makes the next one dearer. The model to report is the last one that was better; standing "
     "tells which."

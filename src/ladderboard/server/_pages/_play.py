@@ -25,6 +25,7 @@ GAMES: int = _RECORDED_GAMES["games"]
 CHOICES: dict[str, tuple[int, ...]] = {
     key: tuple(_RECORDED_GAMES[key]) for key in ("n", "questions")
 }
+_CHOICE_NAMES = {"n": "Hidden labels", "questions": "Questions", "noise": "Noise"}
 NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
 BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "growing_ladder": "Growing Ladder"}
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
@@ -52,7 +53,7 @@ class PlayChoice(NamedTuple):
         """Return the choice in a query, with defaults, and a sentence for each invalid value.
 
         >>> PlayChoice.from_query({"n": "4000", "noise": "much"})[1]
-        ["No game was played with noise 'much'; showing as calibrated."]
+        ["Noise cannot be 'much'; showing as calibrated."]
         """
         chosen: dict[str, Any] = {}
         problems = []
@@ -65,7 +66,7 @@ class PlayChoice(NamedTuple):
                 chosen[key] = default
                 default_text = NOISES[default] if isinstance(default, str) else f"{default:,}"
                 problems.append(
-                    f"No game was played with {key} {query[key][:20]!r}; showing {default_text}."
+                    f"{_CHOICE_NAMES[key]} cannot be {query[key][:20]!r}; showing {default_text}."
                 )
         return cls(**chosen), problems
 

@@ -9,6 +9,7 @@ from urllib.parse import quote_plus
 from fastapi import Query, Request
 from starlette.responses import Response
 
+from ladderboard._formatting import shared_decimals
 from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError, NotFound
 from ladderboard.server._api import Slug, TeamId
@@ -39,6 +40,7 @@ from ladderboard.server._pages._organise._texts import (
     find_attention,
 )
 from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
+from ladderboard.server._pages._submit import release_decimals, release_text
 from ladderboard.server._pages._wording import board_state, parse_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._webhooks import check_literal_address
@@ -128,9 +130,13 @@ def read_teams(board: Board, caller: Caller, after: int) -> dict[str, Any]:
     """Return a page of teams, in the order in which they came."""
     view = board.as_seen_by(caller)
     budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
+    display = board.rules.display
+    losses = [team["loss"] for team in teams if team["loss"] is not None]
+    decimals = shared_decimals((float(display.text(loss)) for loss in losses), display.digits)
     for team in teams:
         team["left"] = max(budget["share"] - team["submissions"], 0)
-        team["display"] = board.rules.display.text(team["loss"])
+        score = display.text(team["loss"])
+        team["display"] = score if team["loss"] is None else f"{float(score):.{decimals}f}"
     return {
         "board": view.summary(),
         "budget": budget,
@@ -292,6 +298,7 @@ def read_team_page(board: Board, caller: Caller, team: str, before: int) -> dict
     submissions = view.submissions(team, limit=_SUBMISSIONS_PER_PAGE + 1, before=before or None)
     has_older = len(submissions) > _SUBMISSIONS_PER_PAGE
     submissions = submissions[:_SUBMISSIONS_PER_PAGE]
+    decimals = release_decimals(submissions, board.rules.display.digits)
     return {
         "board": view.summary(),
         "team": team_summary,
@@ -302,7 +309,10 @@ def read_team_page(board: Board, caller: Caller, team: str, before: int) -> dict
         ],
         "people": [] if board.rules.sign_in is None else _people_of(board, caller, team),
         "mergeable": _mergeable_teams(view, team_summary),
-        "submissions": submissions,
+        "submissions": [
+            {**submission, "release": release_text(submission, decimals)}
+            for submission in submissions
+        ],
         "before": before,
         "older": submissions[-1]["number"] if has_older else None,
         "chart": team_history_chart(view.own_history(team)),
