@@ -207,3 +207,11 @@ def test_labels_that_are_two_words_get_advice_about_classes(folder, metric):
     rules = f"{declared}\nsubmissions: 100\nteams: 5\n"
     (path / "board.yaml").write_text(rules)
     assert read_folder(path).rules.loss.classes == ("no", "yes")
+
+
+def test_columns_are_read_by_name_if_another_rule_is_wrong(folder):
+    rules = RULES + "columns: {id: image, label: truth}\nend: tomorrow\n"
+    text = "image,truth\n" + "".join(f"{number},{number % 2}\n" for number in range(100))
+    with pytest.raises(InvalidRules) as caught:
+        read_folder(folder(**{"board.yaml": rules, "holdout.csv": text}))
+    assert [problem.column for problem in caught.value.problems] == ["end"]

@@ -223,7 +223,10 @@ def test_refused_by_key_and_line(text, key, message):
 
 def test_a_loss_is_suggested_as_it_is_written_in_the_file():
     (problem,) = refusal("loss: mse\nquestions: 10\nteams: 2\nslug: a").problems
-    assert problem.message.endswith("try loss: {name: squared, range: [0, 100]}.")
+    assert problem.message.endswith("try loss: {name: mse, range: [0, 100]}.")
+    (problem,) = refusal("metric: rmse\nquestions: 10\nteams: 2\nslug: a").problems
+    assert "metric: rmse needs a range" in problem.message
+    assert problem.message.endswith("try metric: {name: rmse, range: [0, 100]}.")
 
 
 def test_a_custom_loss_is_named_after_its_function(tmp_path, monkeypatch):

@@ -138,7 +138,7 @@ def test_text_and_numbers_do_not_mix_in_typed_sources():
             read_predictions(source, TEXT, loss)
         assert [problem.code for problem in caught.value.problems] == [code]
     for source in (["1", "2"], {"id": ["a", "b"], "y": ["1", "2"]}):
-        with pytest.raises(InvalidPredictions, match="is not a number: 2"):
+        with pytest.raises(InvalidPredictions, match="is not a number, such as '1', '2': 2"):
             read_predictions(source, ROSTER, loss)
     with pytest.raises(InvalidPredictions, match="infinite"):
         read_predictions([10**400, 1], ROSTER, loss)

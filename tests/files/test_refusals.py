@@ -1,7 +1,9 @@
 """Refusals: itemised, short, safe to print, and the same whatever the labels are."""
 
 import inspect
+import io
 import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,7 @@ def test_one_refusal_lists_everything():
         "- 1 duplicate id: id3.",
         ("- 16 missing ids: id12, id13, id14, id15, id16, id17, id18, id19, id22, id23, ..."),
         "- The value of 'prediction' is missing: 1 id (id20).",
-        "- The value of 'prediction' is not a number: 1 id (id21).",
+        "- The value of 'prediction' is not a number, such as 'x': 1 id (id21).",
     ]
     missing = caught.value.problems[2]
     assert isinstance(missing, Problem)
@@ -51,6 +53,7 @@ def test_refusals_contain_no_control_characters():
         f"id,prediction,{evil}\na,1,2\nb,1,2\n",
         f"{evil},y,p\n1,2,3\n",
         "id," + ",".join(f"{evil}{number}" for number in range(100)) + "\n",
+        f"id,prediction\na,{evil}\nb,1\n",
     ]
     for text in texts:
         with pytest.raises(InvalidPredictions) as caught:
@@ -164,3 +167,19 @@ def test_ids_are_listed_in_their_own_order_and_not_in_that_of_the_holdout(ids):
         read_predictions(strangers, roster, lb.loss("zero_one"))
     first, second = (repr(id_) for id_ in sorted(ids)[:2])
     assert f"such as {first}, {second}" in str(caught.value)
+
+
+def test_words_in_place_of_classes_are_named_with_the_classes():
+    loss, roster = lb.loss("f1", classes=(0, 1)), Roster.of(["a", "b", "c"], kind="number")
+    with pytest.raises(InvalidPredictions) as caught:
+        read_predictions(b"id,churned\na,yes\nb,no\nc,yes\n", roster, loss)
+    assert "is not a number, such as 'yes', 'no'; choose from 0, 1: 3 ids" in str(caught.value)
+
+
+def test_an_excel_workbook_is_named():
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+            archive.writestr(name, "<x/>")
+    with pytest.raises(InvalidPredictions, match="This is an Excel workbook; save it as CSV"):
+        read_predictions(data.getvalue(), Roster.of(["a"], kind="number"), LOSS)

@@ -514,7 +514,7 @@ def read_corrected_labels(path: Path, rules: Rules) -> HoldoutTable:
     """Read a holdout file with corrected labels, as in a board's folder."""
     refuse_if_unlabelled(rules)
     problems = RuleProblems()
-    return problems.require(read_table(path, rules, problems))
+    return problems.require(read_table(path, rules, problems, rules.columns))
 
 
 def count_changed_labels(before: HoldoutTable, after: HoldoutTable) -> int:

@@ -21,6 +21,7 @@ from ladderboard.board._rules import (
     RuleProblems,
     Rules,
     TermsRules,
+    read_declared_columns,
     read_long_text,
     read_rules,
     read_yaml,
@@ -231,9 +232,9 @@ def read_folder(path: Path | str) -> BoardFolder:
     if not folder.is_dir():
         problems.add("not_a_folder", f"{str(path)!r} must be a folder with {_RULES_FILE} in it.")
         problems.refuse_if_any()
-    rules = _read_rules_file(folder, problems)
+    rules, columns = _read_rules_file(folder, problems)
     holdout = _find_holdout(folder, problems)
-    table = None if holdout is None else read_table(folder / holdout, rules, problems)
+    table = None if holdout is None else read_table(folder / holdout, rules, problems, columns)
     sample = _find_sample(folder, problems)
     baselines: dict[str, Path] = {}
     for baseline in () if rules is None else rules.baselines:
@@ -257,24 +258,28 @@ def read_folder(path: Path | str) -> BoardFolder:
     return board_folder
 
 
-def _read_rules_file(folder: Path, problems: RuleProblems) -> Rules | None:
+def _read_rules_file(
+    folder: Path, problems: RuleProblems
+) -> tuple[Rules | None, DeclaredColumns | None]:
+    """Return the rules and the names of columns, which may be right if other rules are wrong."""
     if not _check_inside(folder, _RULES_FILE, problems):
-        return None
+        return None, None
     try:
         text = (folder / _RULES_FILE).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         problems.add("encoding", f"{_RULES_FILE} must be UTF-8; it is not at byte {error.start}.")
-        return None
+        return None, None
     except OSError as error:
         problems.add(
             "not_a_file", f"{_RULES_FILE} cannot be read: {error.strerror}.", key=_RULES_FILE
         )
-        return None
+        return None, None
     try:
-        return read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
+        rules = read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
     except InvalidRules as error:
         problems.found += [(0, problem) for problem in error.problems]
-    return None
+        return None, read_declared_columns(text)
+    return rules, rules.columns
 
 
 def _read_terms(folder: Path, rules: Rules | None, problems: RuleProblems) -> Rules | None:
@@ -437,7 +442,9 @@ def _check_metrics(table: HoldoutTable, rules: Rules, problems: RuleProblems) ->
         problems.add("bad_value", f"{message}, not live.", key="metrics")
 
 
-def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> HoldoutTable | None:
+def read_table(
+    path: Path, rules: Rules | None, problems: RuleProblems, columns: DeclaredColumns | None
+) -> HoldoutTable | None:
     """Return the holdout's table with normalized splits; note everything that is wrong."""
     name = path.name
     try:
@@ -446,7 +453,7 @@ def read_table(path: Path, rules: Rules | None, problems: RuleProblems) -> Holdo
             kind=None if rules is None else rules.loss.label_kind,
             limits=Limits(bytes=2**40),
             labelled=rules is None or rules.loss.uses_labels,
-            columns=None if rules is None else rules.columns,
+            columns=columns,
             empty=rules is not None and rules.loss.takes_empty,
         )
     except InvalidInput as error:

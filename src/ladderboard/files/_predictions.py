@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = Limits()
 _NUMBER = r"\s*[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?\s*"
+_MAX_ROWS_SEARCHED, _MAX_VALUES_SHOWN = 100, 2
 _TWO_COLUMNS = (
     "A matrix with two columns is read as id and prediction; for class probabilities pass "
     "argmax(axis=1), or use a metric that takes probabilities."
@@ -239,14 +240,13 @@ def _join_columns(
     if problems.items and ids is not None and _may_be_probabilities(table, expected):
         hint = _TWO_SCORES if expected.pair else _TWO_COLUMNS
         problems.items.insert(0, Problem("wrong_shape", None, 1, (), hint))
-    for name, parsed in zip(_column_names(table, selection), parsed_columns, strict=True):
+    names = _column_names(table, selection)
+    for name, column, parsed in zip(names, columns, parsed_columns, strict=True):
         if expected.form == "one" and expected.classes is not None:
             _check_classes(parsed, expected.classes)
         for code, bad_rows in parsed.bad_rows.items():
             rule = f"The value of {format_names([name])} {VALUE_RULES[code]}"
-            if code == "unknown_class" and expected.classes is not None:
-                unknown = format_unknown_classes(parsed.values[bad_rows], expected.classes)
-                rule += f" {format_names(expected.classes)}; got {unknown}"
+            rule += _describe_values(code, column, parsed, expected)
             problems.add_rows(code, rule, bad_rows, rows, column=name)
     is_matrix = expected.form != "one" and not (
         len(columns) == 1 and (expected.single or expected.width is None)
@@ -274,13 +274,29 @@ def _join_columns(
     return ordered
 
 
+def _describe_values(
+    code: str, column: Column, parsed: ParsedColumn, expected: ExpectedColumns
+) -> str:
+    """Return the values that break a rule about classes or numbers, and the classes."""
+    bad_rows, classes = parsed.bad_rows[code], expected.classes
+    if code == "unknown_class" and classes is not None:
+        unknown = format_unknown_classes(parsed.values[bad_rows], classes)
+        return f" {format_names(classes)}; got {unknown}"
+    if code != "not_a_number":
+        return ""
+    values = column.values_at(np.flatnonzero(bad_rows)[:_MAX_ROWS_SEARCHED])
+    examples = format_names(list(dict.fromkeys(map(str, values)))[:_MAX_VALUES_SHOWN])
+    choice = "" if classes is None else f"; choose from {format_names(classes)}"
+    return f", such as {examples}{choice}"
+
+
 def _may_be_probabilities(table: FileTable, expected: ExpectedColumns) -> bool:
     """Return whether an array may hold the probabilities of two classes, not ids and classes."""
     is_array = table.names is None and not isinstance(table, CsvTable)
     return is_array and expected.form == "one" and (expected.classes is not None or expected.pair)
 
 
-def _is_probability_pair(table: Table, columns: Sequence[Column | None]) -> bool:
+def _is_probability_pair(table: FileTable, columns: Sequence[Column | None]) -> bool:
     """Return whether an array holds the probabilities of two classes, as from predict_proba."""
     if table.names is not None or isinstance(table, CsvTable) or len(columns) != 2:
         return False

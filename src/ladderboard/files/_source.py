@@ -429,6 +429,8 @@ def _unzip(data: bytes, limits: Limits, error_class: ErrorClass) -> tuple[bytes,
                 for member in archive.infolist()
                 if not member.is_dir() and not member.filename.startswith("__MACOSX/")
             ]
+            if any(member.filename.startswith("xl/") for member in members):
+                refuse(error_class, "packed", "This is an Excel workbook; save it as CSV.")
             if len(members) != 1:
                 rule = f"A zip must hold one file; this one holds {len(members)}: "
                 names = format_names(member.filename for member in members[:11])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard.errors import InvalidInput, InvalidSetting, Problem
+from ladderboard.errors import InvalidInput, InvalidLabels, InvalidSetting, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +90,18 @@ def raise_for_rows(bad: NDArray[np.bool_], rule: str, error_class: ErrorClass) -
         positions=positions,
         problems=(Problem("rows", None, count, (), rule),),
     )
+
+
+def refuse_labels_outside(interval: tuple[float, float], labels: NDArray[np.float64]) -> None:
+    """Raise if a label lies outside a declared range, with the range that the labels have."""
+    low, high = interval
+    outside = (labels < low) | (labels > high)
+    if outside.any():
+        rule = (
+            f"labels must lie in [{low:.15g}, {high:.15g}]; the smallest is {labels.min():.15g}, "
+            f"the largest {labels.max():.15g}"
+        )
+        raise_for_rows(outside, rule, InvalidLabels)
 
 
 def not_equal(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:

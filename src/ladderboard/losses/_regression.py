@@ -10,7 +10,13 @@ import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
-from ladderboard.losses._arrays import ExpectedColumns, LabelKind, raise_for_rows, read_numbers
+from ladderboard.losses._arrays import (
+    ExpectedColumns,
+    LabelKind,
+    raise_for_rows,
+    read_numbers,
+    refuse_labels_outside,
+)
 from ladderboard.losses._base import CostLoss, Loss, require_one_per_example
 
 if TYPE_CHECKING:
@@ -59,6 +65,12 @@ class RangedLoss(CostLoss):
         return "number"
 
     @property
+    def clipping(self) -> str:
+        """What the range means for a prediction, for people."""
+        low, high = self.range
+        return f"predictions outside {low:.15g} to {high:.15g} count as the nearer end"
+
+    @property
     def predicted(self) -> str:
         """What a prediction is, for people."""
         return "a number"
@@ -66,7 +78,7 @@ class RangedLoss(CostLoss):
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of numbers."""
         low, high = self.range
-        rule = f"{self.predicted}; outside {low:g} to {high:g} it counts as the nearer end."
+        rule = f"{self.predicted}; outside {low:.15g} to {high:.15g} it counts as the nearer end."
         return ExpectedColumns(
             "number", "one", rules=(f"prediction: {rule}",), example=(f"{(low + high) / 2:g}",)
         )
@@ -74,9 +86,7 @@ class RangedLoss(CostLoss):
     def read_labels(self, labels: Any) -> NDArray[np.float64]:
         """Numbers in the declared range."""
         read = read_numbers(super().read_labels(labels), "labels", InvalidLabels)
-        low, high = self.range
-        outside = (read < low) | (read > high)
-        raise_for_rows(outside, f"labels must lie in [{low:g}, {high:g}]", InvalidLabels)
+        refuse_labels_outside(self.range, read)
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -113,7 +123,8 @@ class Squared(RangedLoss):
     def explanation(self) -> str:
         """The square of the distance."""
         return (
-            "a prediction costs its squared distance from the label, as a part of the whole range"
+            "a prediction costs its squared distance from the label, as a part of the whole range; "
+            f"{self.clipping}"
         )
 
     @property
@@ -145,7 +156,10 @@ class Absolute(RangedLoss):
     @property
     def explanation(self) -> str:
         """The distance."""
-        return "a prediction costs its distance from the label, as a part of the whole range"
+        return (
+            "a prediction costs its distance from the label, as a part of the whole range; "
+            f"{self.clipping}"
+        )
 
     @property
     def unit(self) -> float:
@@ -182,7 +196,7 @@ class Pinball(RangedLoss):
         """The pinball loss."""
         return (
             f"a prediction of the quantile {self.quantile} costs its pinball loss, as a part of "
-            "the whole range"
+            f"the whole range; {self.clipping}"
         )
 
     @property
@@ -227,7 +241,7 @@ class SquaredLog(RangedLoss):
     @property
     def explanation(self) -> str:
         """The square of the distance of logarithms."""
-        return "a prediction costs the squared difference of log(1 + value)"
+        return f"a prediction costs the squared difference of log(1 + value); {self.clipping}"
 
     @property
     def unit(self) -> float:

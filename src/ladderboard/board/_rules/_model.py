@@ -13,10 +13,12 @@ from ladderboard.board._rules._parse import (
     MEAN_RANK,
     MappingReader,
     RuleProblems,
+    read_columns,
     read_rule_fields,
 )
 from ladderboard.board._rules._parts import DataRules, MetricRules, serialize_metric_release
 from ladderboard.board._rules._yaml import read_yaml
+from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import GrowingLadder
 
 if TYPE_CHECKING:
@@ -368,6 +370,15 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
     if mapping is None:
         problems.refuse_if_any()
     return _build_rules(mapping, problems, slug)
+
+
+def read_declared_columns(text: str) -> DeclaredColumns | None:
+    """Return the names of columns in a YAML text whose other rules may be wrong, if any."""
+    mapping, _ = read_yaml(text, lambda *_: None)
+    try:
+        return read_columns("columns", (mapping or {}).get("columns"))
+    except InvalidSetting:
+        return None
 
 
 def merge_changes(

@@ -16,6 +16,7 @@ from ladderboard.losses._arrays import (
     numbered_columns,
     raise_for_rows,
     read_numbers,
+    refuse_labels_outside,
 )
 from ladderboard.losses._base import require_shape
 from ladderboard.losses._statistics._base import (
@@ -332,9 +333,7 @@ class MeanColumnRmse(NumberStatistic):
         """Numbers in the declared range."""
         read = super().read_labels(labels)
         if self.range is not None:
-            low, high = self.range
-            outside = (read < low) | (read > high)
-            raise_for_rows(outside, f"labels must lie in [{low:g}, {high:g}]", InvalidLabels)
+            refuse_labels_outside(self.range, read)
         return read
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
