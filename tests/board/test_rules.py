@@ -208,6 +208,7 @@ def test_the_folder_gives_the_slug_where_none_is_typed():
         ("play: 1", "play", "must be true or false"),
         ("files: {seconds: 0}", "files.seconds", "at least 1"),
         ("tilte: x", "tilte", "there is no key 'tilte'; did you mean title?"),
+        ("extra: x", "extra", "there is no key 'extra'; choose from slug, title"),
         ("sdfghj: x", "sdfghj", "choose from slug, title"),
     ],
 )  # fmt: skip

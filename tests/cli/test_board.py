@@ -136,6 +136,8 @@ def test_a_paused_board_can_be_resumed(run_cli, folder):
     assert run_cli("board", "pause", "first", "--json").json["status"] == "paused"
     report = run_cli("board", "resume", "first", "--json").json
     assert report == {"board": "first", "status": "open", "charged": 0, "remaining": 39}
+    result = run_cli("board", "resume", "first")
+    assert result.out == "first was open already. 39 submissions are left.\n"
 
 
 @pytest.mark.parametrize(

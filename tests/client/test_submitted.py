@@ -47,7 +47,7 @@ def make_answer(display=None, **changes):
         ({"improved": False, "released": None}, f"{NOT_MEASURED} Your best is unchanged"),
         (
             {"improved": False, "released": 1.0},
-            "No score yet: no measurable improvement so far",
+            "No score yet: not measurably better than the worst possible score",
         ),
         (
             {"improved": False, "score": 0.25},

@@ -303,7 +303,7 @@ def _describe_new_answer(answer: BoardAnswer) -> str:
         return f"{whose} is unchanged{f'; {answer.withheld}' if answer.withheld else ''}."
     if not answer.has_best:
         nothing = f"{answer.owner} has no score yet" if answer.owner else "No score yet"
-        return f"{nothing}: no measurable improvement so far."
+        return f"{nothing}: not measurably better than the worst possible score."
     return f"{whose}: {answer.best}."
 
 

@@ -168,7 +168,7 @@ class MappingReader:
             if key in known:
                 continue
             others = {name: other for name, other in _OTHER_WORDS.items() if other in known}
-            close = difflib.get_close_matches(str(key).lower(), (*known, *others), n=1, cutoff=0.6)
+            close = difflib.get_close_matches(str(key).lower(), (*known, *others), n=1, cutoff=0.7)
             hint = (
                 f"did you mean {others.get(close[0], close[0])}?"
                 if close

@@ -271,7 +271,7 @@ def resume(
     than too few.
     """
     with open_database(database, key_file) as boards:
-        resumed = _resume_board(boards, board, charge)
+        resumed, was_open = _resume_board(boards, board, charge)
         summary = resumed.as_seen_by(organiser()).summary()
     left = summary["questions"] - summary["used"]
     if as_json:
@@ -279,18 +279,21 @@ def resume(
         echo_json({"board": board, **status})
     else:
         charged = f" {charge:,} submissions were charged." if charge else ""
-        echo(f"{board} is {summary['status']}.{charged} {left:,} submissions are left.")
+        now = "was open already" if was_open else f"is {summary['status']}"
+        echo(f"{board} {now}.{charged} {left:,} submissions are left.")
 
 
-def _resume_board(boards: "Boards", slug: str, charge: int | None) -> "Board":
+def _resume_board(boards: "Boards", slug: str, charge: int | None) -> tuple["Board", bool]:
+    """Return the resumed board, and whether it was open before."""
     try:
         board = open_board(boards, slug)
-        if charge is not None or board.row().status != "restored":
+        status = board.row().status
+        if charge is not None or status != "restored":
             board.amendments.resume(organiser(), charge)
-            return board
+            return board, status == "open"
     except StaleCopy as error:
         if charge is not None:
-            return boards.adopt_old_copy(slug, charge)
+            return boards.adopt_old_copy(slug, charge), False
         least = f", at least {error.missing:,}"
     else:
         least = ""
