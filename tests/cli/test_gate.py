@@ -259,3 +259,15 @@ def test_a_gate_of_numbers_states_the_unit_and_warns_of_it(run_gate, tmp_path):
         "create", "auc.db", "--labels", "labels.csv", "--looks", "5", "--metric", "roc_auc"
     )
     assert "Metrics that have: accuracy" in " ".join(refused.err.split())
+
+
+def test_one_look_is_counted_in_the_singular(run_gate, tmp_path):
+    out = run_gate("create", "one.db", "--labels", "labels.csv", "--looks", "1").out
+    assert "400 examples, 1 look." in " ".join(out.split())
+    run_gate("promote", "one.db", "old.csv")
+    assert run_gate("check", "one.db", "good.csv").code == 0
+    assert "1 look taken, 0 of 1 left" in run_gate("status", "one.db").out
+    assert "The only look was used" in run_gate("check", "one.db", "same.csv").err
+    (tmp_path / "junit.xml").write_text("<testsuite/>")
+    refused = run_gate("create", "two.db", "--results", "junit.xml", "--looks", "1")
+    assert "Give it with --junit." in " ".join(refused.err.split())

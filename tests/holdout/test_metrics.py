@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.errors import InvalidPredictions, InvalidSetting
+from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.verify import verify_bundle
 from support.verify.second_verifier import run_second_verifier
 
@@ -160,3 +160,9 @@ def test_probabilities_of_both_classes_count_as_scores_of_the_second(guard, tmp_
         guard.ask(both + 1)
     assert guard.meter.used == 1
     other.close()
+
+
+def test_auc_of_numbers_is_refused_with_what_would_do(tmp_path):
+    numbers = np.random.default_rng(0).normal(size=N)
+    with pytest.raises(InvalidLabels, match="these labels have 5,000 different values"):
+        lb.Holdout.create(tmp_path / "auc.db", labels=numbers, metric="roc_auc", questions=10)

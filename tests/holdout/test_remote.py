@@ -270,7 +270,7 @@ def test_refusals_are_the_same_exceptions(connect, tmp_path):
     with pytest.raises(InvalidSetting, match="training"):
         remote.ask(MODEL, training=2)
     remote.ask(MODEL)
-    with pytest.raises(BudgetSpent, match="All 1 questions were asked"):
+    with pytest.raises(BudgetSpent, match="The only question was asked"):
         remote.ask(LABELS)
     guard.close_for_good()
     with pytest.raises(SessionClosed):

@@ -266,3 +266,19 @@ def test_the_mechanism_of_the_page_on_experiments_passes(tmp_path, monkeypatch):
     (tmp_path / "my_board.py").write_text(module)
     monkeypatch.syspath_prepend(tmp_path)
     check_mechanism(importlib.import_module("my_board").Coarse())
+
+
+def test_a_class_and_a_mechanism_without_a_name_are_refused_in_words():
+    with pytest.raises(AssertionError, match=r"got the class Exact itself; add \(\)"):
+        check_mechanism(Exact)
+
+    @dataclass(frozen=True)
+    class Nameless(Mechanism):
+        def begin(self, setup, draws):
+            return 0
+
+        def advance(self, setup, state, observation, draws):
+            raise NotImplementedError
+
+    with pytest.raises(AssertionError, match="must have a name"):
+        check_mechanism(Nameless())

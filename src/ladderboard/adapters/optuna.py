@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _STUDY_KEY = "guard:trial:"  # and the trial's number: the reply about a finished trial
 _ATTRIBUTES = ("bound", "released", "remaining", "ladder", "order", "improved", "question")
+_METRIC_ATTRIBUTES = ("metric", "metric_value")  # of guards with a metric
 _BOUND_FIELDS = ("low", "high", "beta", "differences")
 
 
@@ -35,9 +36,10 @@ def guard_objective(
 ) -> Callable[[Trial], float]:
     """Return the objective for ``study.optimize``: it asks the guard when a trial sets a record.
 
-    The reply becomes attributes of the trial: ``question``, ``improved``, ``released``, ``bound``,
-    ``remaining``, ``ladder``, and ``order``, which is the number of the question, or of the
-    submission on a board. The study stops when the budget is spent.
+    The reply becomes attributes of the trial: ``question``, ``improved``, ``released`` and
+    ``bound``, which are losses, ``remaining``, ``ladder``, and ``order``, which is the number of
+    the question, or of the submission on a board. With a guard that has a metric, ``metric`` is its
+    name and ``metric_value`` what was released in it. The study stops when the budget is spent.
 
     Parameters
     ----------
@@ -164,6 +166,7 @@ def judged_trials(study: Study) -> list[dict[str, Any]]:
         if "improved" in reply and isinstance(reply.get("order"), int) and "question" in reply:
             value = trial.value if trial.state.name == "COMPLETE" else None
             attributes = {name: reply.get(name) for name in _ATTRIBUTES}
+            attributes |= {name: reply[name] for name in _METRIC_ATTRIBUTES if name in reply}
             rows.append({"trial": trial.number, "value": value, **attributes})
     return sorted(rows, key=lambda row: (row["order"], row["trial"]))
 
@@ -194,7 +197,13 @@ def _verdict_attributes(judgement: Judgement) -> dict[str, Any]:
     reply_bound: Any = reply.bound  # a board states it in its metric, or withholds it
     bound: Certificate | None = getattr(reply_bound, "loss", reply_bound)
     description = {} if bound is None else bound.describe()
+    metric = getattr(reply, "metric", None)
     return {
+        **(
+            {}
+            if metric is None
+            else {"metric": metric, "metric_value": getattr(reply, "value", None)}
+        ),
         "bound": {name: description[name] for name in _BOUND_FIELDS} if description else None,
         "released": reply.loss,
         "remaining": reply.remaining,

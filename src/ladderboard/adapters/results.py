@@ -34,7 +34,9 @@ def read_results(path: Path | str) -> Scores:
     try:
         content = json.loads(path.read_bytes(), object_pairs_hook=_refuse_repeated)
     except (ValueError, RecursionError) as error:
-        raise InvalidPredictions(f"{path} is not a JSON object of ids: {error}.") from None
+        option = {".xml": "--junit", ".eval": "--inspect"}.get(path.suffix.lower())
+        hint = f" Give it with {option}." if option else ""
+        raise InvalidPredictions(f"{path} is not a JSON object of ids: {error}.{hint}") from None
     if not isinstance(content, dict):
         raise InvalidPredictions(f'{path} must hold an object, as in {{"case-1": true}}.')
     return _make_scores(

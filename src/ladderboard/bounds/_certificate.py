@@ -189,36 +189,28 @@ class Certificate:
         if self.vacuous:
             counted = self.theorem not in {NO_THEOREM, AS_PRINTED}
             lines.append(f"  vacuous: {_KNOWN_BEFOREHAND if counted else _NO_MORE}")
-        if self.theorem != NO_THEOREM:
-            below, above = self.generalisation
-            price = "" if self.nats is None else f"; {self.nats:.1f} nats for every model"
-            if self.changer_nats is not None:
-                price += f", {self.changer_nats:.1f} for the last change"
-            low, high = self.sample
-            # The parts have four digits; the interval is rounded outwards, so that it stays true.
-            lines += [
-                f"  generalisation: {below:.4g} below, {above:.4g} above{price}",
-                f"  released value - least risk on the holdout: in [{low:.4g}, {high:.4g}]",
-            ]
-        lines += [
-            f"  theorem: {self.theorem}",
-            *(f"  - {sentence}" for sentence in self.assumptions),
-        ]
+        if self.theorem == NO_THEOREM:
+            lines += [f"  {sentence}" for sentence in self.assumptions[:1]]
+        else:
+            lines.append(
+                "  .assumptions lists what must hold; .describe() has the theorem and all numbers."
+            )
         return "\n".join(lines)
 
     def _first(self) -> str:
-        quantity = "min true risk - released value" if self.differences else "min true risk"
+        quantity = "the best model's true risk"
+        if self.differences:
+            quantity += " less the released value"
         if self.theorem == NO_THEOREM:
             return f"nothing is promised: {quantity} may be anything" + (
                 "" if self.differences else f" in [{round_down(self.low)}, {round_up(self.high)}]"
             )
         half_width = round_up(self.half_width)
         interval = f"[{round_down(self.low)}, {round_up(self.high)}] (half width {half_width})"
+        sure = f"with probability at least {format_confidence(self.beta)}"
         if self.theorem == AS_PRINTED:
-            return (
-                f"{quantity} in {interval} but for a probability of a constant times {self.beta:g}"
-            )
-        return f"{quantity} in {interval} with probability at least {format_confidence(self.beta)}"
+            sure = f"but for a probability of a constant times {self.beta:g}"
+        return f"T{quantity[1:]} lies in {interval} {sure}"
 
 
 def _finite_or_none(value: Any) -> Any:

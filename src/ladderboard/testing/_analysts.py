@@ -29,6 +29,7 @@ from ladderboard.testing._assertions import (
     numpy_global_state,
     pickled_copy,
     require,
+    require_instance,
     require_refusal,
 )
 
@@ -85,7 +86,7 @@ def check_analyst(
             f"n={n} and games={games} are too few to tell a peeking analyst from a lucky one; "
             f"n times games must be at least {math.ceil((_DEVIATIONS / 2 / _MAX_BIAS_LIMIT) ** 2)}."
         )
-    require(isinstance(subject, Analyst), "An analyst must be an instance of Analyst.")
+    require_instance(subject, Analyst, "analyst")
     _check_identity(subject)
     silent, babbling = (
         _UninformativeMechanism(fixed_answers=False),

@@ -21,6 +21,22 @@ def require(holds: bool, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
+def require_instance(subject: Any, kind: type, noun: str) -> None:
+    """Raise an AssertionError unless this is an object of a class that has a name."""
+    article = "An" if noun[0] in "aeiou" else "A"
+    given = type(subject).__name__
+    if isinstance(subject, type):
+        given = f"the class {subject.__name__} itself; add ()"
+    require(
+        isinstance(subject, kind),
+        f"{article} {noun} must be an instance of {kind.__name__}; got {given}.",
+    )
+    require(
+        isinstance(getattr(subject, "name", None), str),
+        f'{article} {noun} must have a name: write name: ClassVar[str] = "mine" in its class.',
+    )
+
+
 @contextmanager
 def require_refusal(refusal: type[Exception], sentence: str) -> Iterator[None]:
     """Expect a refusal; raise an AssertionError on another exception, or on none."""

@@ -23,6 +23,7 @@ from ladderboard.testing._assertions import (
     numpy_global_state,
     pickled_copy,
     require,
+    require_instance,
     require_refusal,
 )
 
@@ -39,6 +40,7 @@ def check_mechanism(subject: Mechanism, *, n: int = 50, questions: int = 30, see
     >>> import ladderboard as lb
     >>> check_mechanism(lb.Ladder(step=0.05))
     """
+    require_instance(subject, Mechanism, "mechanism")
     _check_identity(subject)
     rng = np.random.default_rng(seed)
     asked_questions = [_question(subject, n, rng) for _ in range(questions)]

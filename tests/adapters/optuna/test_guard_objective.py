@@ -74,6 +74,20 @@ def test_records_are_asked_about_and_stored_on_the_trial(create_guard):
     assert judged_trials(study)[2] == {"trial": 4, "value": 0.3, **study.trials[4].user_attrs}
 
 
+def test_a_guard_with_a_metric_stores_the_value_in_it(tmp_path):
+    guard = lb.Holdout.create(
+        tmp_path / "guard.db",
+        LABELS,
+        questions=5,
+        metric="accuracy",
+        mechanism=lb.Ladder(step=0.01),
+    )
+    study = optuna.create_study(direction="maximize")
+    run(study, guard, [(0.7, 0.3)])
+    (row,) = judged_trials(study)
+    assert (row["released"], row["metric"], row["metric_value"]) == (0.3, "accuracy", 0.7)
+
+
 def test_maximize_with_min_delta(create_guard):
     study = optuna.create_study(direction="maximize")
     values = [(0.5, 0.4), (0.4, 0.0), (0.52, 0.0), (0.6, 0.3)]

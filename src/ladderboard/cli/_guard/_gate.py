@@ -110,7 +110,15 @@ def create(
     lm_eval: LmEvalSamples = None,
     junit: JunitFile = None,
     results: ResultsFile = None,
-    metric: MetricOfLog = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With labels: the metric, such as accuracy or mae, in place of a loss. With a "
+            "log: which score of it, a scorer[,reducer] of Inspect or a metric[,filter] of "
+            "lm-evaluation-harness.",
+        ),
+    ] = None,
     margin: Annotated[
         float, typer.Option(help='The usual margin of "not worse", in units of the loss.')
     ] = 0.0,
@@ -258,7 +266,8 @@ def _describe_gate(file: str, gate: "Gate", plan: "GatePlan", metric: "Metric") 
     paragraphs = [
         (
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
-            f"{status.looks:,} looks. With probability {status.confidence} all verdicts are right."
+            f"{format_count(status.looks, 'look')}. With probability {status.confidence} all "
+            "verdicts are right."
         ),
         *_describe_unit(metric),
         *plan.sentences,
@@ -435,7 +444,8 @@ def status(
 def _format_status(file: str, current: "GateStatus", checked: int | None) -> list[str]:
     from ladderboard.holdout import OUTCOMES  # noqa: PLC0415 - keeps --help fast
 
-    used = f"{len(current.history):,} looks taken, {current.remaining:,} of {current.looks:,} left"
+    taken = format_count(len(current.history), "look")
+    used = f"{taken} taken, {current.remaining:,} of {current.looks:,} left"
     counts = [
         f"{current.count(outcome):,} {outcome.replace('_', ' ')}"
         for outcome in OUTCOMES

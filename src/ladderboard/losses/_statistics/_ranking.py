@@ -187,7 +187,14 @@ class ScoreStatistic(Statistic):
                 ~np.isin(numbers, (0, 1)), "several labels must be 0 or 1", InvalidLabels
             )
             return numbers.astype(np.int64)
-        return class_index(super().read_labels(read), self.classes or (0, 1))
+        plain = super().read_labels(read)
+        if self.classes is None and len(distinct := distinct_values(plain)) > 2:
+            raise InvalidLabels(
+                f"{self.name} needs classes as labels, such as 0 and 1; these labels have "
+                f"{len(distinct):,} different values. For numbers take mae or rmse, or declare "
+                "classes."
+            )
+        return class_index(plain, self.classes or (0, 1))
 
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Scores: a vector, or a column for each class or label."""
