@@ -216,3 +216,15 @@ def test_an_unreachable_url_exits_with_4(run_guard, guard_folder):
     result = run_guard("ask", f"unix:{guard_folder}/nobody.sock", "half.csv", "--json")
     assert (result.code, result.json["error"]["code"]) == (4, "guard_unreachable")
     assert run_guard("status", "http://127.0.0.1:1").code == 4
+
+
+def test_a_file_without_ids_is_noted_if_the_holdout_has_ids_of_text(run_guard, guard_folder):
+    rows = "".join(f"case-{index},{index % 2}\n" for index in range(400))
+    (guard_folder / "named.csv").write_text(f"id,label\n{rows}")
+    run_guard("create", "named.db", "--labels", "named.csv", "--questions", "5")
+    (guard_folder / "one.csv").write_text("prediction\n" + "0\n1\n" * 200)
+    (guard_folder / "two.csv").write_text(f"id,prediction\n{rows}")
+    result = run_guard("ask", "named.db", "one.csv")
+    assert result.code == 0
+    assert "one.csv has no ids, so its rows were taken in the order of the labels." in result.err
+    assert run_guard("ask", "named.db", "two.csv").err == ""

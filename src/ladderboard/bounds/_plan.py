@@ -359,8 +359,8 @@ class PlannedMetric:
             )
         if not self.metric.loss.is_binary:
             notes.append(
-                f"What is promised below is about a mean of losses in [0, 1], as accuracy is. What "
-                f"holds for {label}, `guard create` and `board check` say."
+                f"What is promised below is about a mean of losses in [0, 1], as accuracy is. For "
+                f"{label} go by the simulated attacks; `guard status` says what its answers prove."
             )
         return notes
 

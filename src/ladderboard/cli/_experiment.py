@@ -176,7 +176,8 @@ def _explain_interruption(out: Path) -> Iterator[None]:
 
 
 attack_app = typer.Typer(
-    help="Simulate an attack and print how well it does.",
+    help="Simulate an attack and print how well it does. For other attacks, and against any "
+    "mechanism, see ladderboard experiment arena --help.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

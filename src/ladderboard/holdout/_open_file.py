@@ -102,6 +102,11 @@ class OpenFile:
         return read_input_kind(self._book.opening)
 
     @property
+    def has_text_ids(self) -> bool:
+        """Whether examples have ids that are text, so that files should have them, too."""
+        return not self._scorer.roster.has_integer_ids
+
+    @property
     def closed(self) -> bool:
         """Whether it was closed for good."""
         return self._book.chain_state().closed

@@ -1,10 +1,11 @@
 """``ladderboard guard ask``: ask about a model by its predictions; a summary in Markdown."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_confidence
+from ladderboard._formatting import format_confidence, printable
 from ladderboard.cli._guard._files import (
     FileOrUrl,
     KeyFile,
@@ -23,12 +24,14 @@ from ladderboard.cli._options import (
     predictions_source,
     read_scores,
 )
-from ladderboard.cli._output import echo, echo_json
+from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout import Reply
+
+_MAX_HEADER = 10_000
 
 
 def ask(
@@ -72,6 +75,11 @@ def ask(
         if scores is None:
             source = _find_predictions(predictions, file)
             reply = guard.ask(source, training=training, format=file_format, ladder=ladder)
+            if getattr(guard, "has_text_ids", False) and _has_one_column(Path(predictions)):
+                echo_err(
+                    f"Note: {printable(predictions)} has no ids, so its rows were taken in the "
+                    "order of the labels."
+                )
         else:
             _refuse_file_options(predictions, file_format)
             reply = scores.ask(guard, training=training, ladder=ladder)
@@ -92,6 +100,15 @@ def _find_predictions(predictions: str, file: str) -> Any:
             "--lm-eval."
         )
     return predictions_source(predictions, f"guard ask {file} -")
+
+
+def _has_one_column(path: Path) -> bool:
+    """Return whether this is a CSV file with one column, which cannot hold ids, too."""
+    if path.suffix.lower() not in {".csv", ".tsv"} or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        first = file.readline(_MAX_HEADER)
+    return not any(separator in first for separator in (b",", b";", b"\t"))
 
 
 def _refuse_file_options(predictions: str, form: str | None) -> None:

@@ -259,7 +259,8 @@ class Settings(BaseSettings):
         (),
         "Reverse proxies whose X-Forwarded-* headers are trusted.",
         metavar="ADDRESS,...",
-        rule='a list such as ["10.0.0.1", "10.0.0.2"], of addresses or networks like 10.0.0.0/24',
+        rule='a list such as ["10.0.0.1", "10.0.0.2"], as an option 10.0.0.1,10.0.0.2, of '
+        "addresses or networks like 10.0.0.0/24",
     )
     hosts: _List = _setting((), "Further host names of the server, besides the one in url.")
     secure: bool | None = _setting(
