@@ -110,6 +110,8 @@ IMAGE = "'image_id' may be the id: rename it to id, or declare columns: "
         (b"image_id,target,age,sex\n1,1,3,4\n", f"{IMAGE}{{id: image_id, prediction: target}} "),
         (b"id,outcome\n1,1\n", "rename it to label, or declare columns: {prediction: outcome}"),
         (b"image_id,comment,answer\n1,x,1\n", "columns: {id: image_id, prediction: answer} (in "),
+        (b"id,outcome\n1,1\n", "for a guard --columns prediction=outcome)."),
+        (b"Image Id,label\n1,1\n", "for a guard --columns 'id=Image Id,prediction=label')."),
     ],
 )
 def test_a_column_that_may_be_the_id_or_the_label_is_named(data, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -334,14 +335,16 @@ def _suggest_columns(
         uses["label"] = (known or others)[0]
     if not uses:
         return []
-    label = uses.get("label") or ", ".join(names[position] for position in label_positions)
+    labels = [uses["label"]] if "label" in uses else [names[place] for place in label_positions]
     declared = f"id: {uses['id']}, prediction: " if "id" in uses else "prediction: "
-    declared += f"[{label}]" if len(label_positions) > 1 else label
+    declared += f"[{', '.join(labels)}]" if len(labels) > 1 else "".join(labels)
+    options = [f"id={uses['id']}"] if "id" in uses else []
+    options += [f"prediction={label}" for label in labels]
     may_be = [f"{_settings.safe_repr(name)} may be the {use}" for use, name in uses.items()]
     which = "it" if len(uses) == 1 else "them"
     renamed = f"rename {which} to {' and '.join(uses)}"
     advice = f"{' and '.join(may_be)}: {renamed}, or declare columns: {{{declared}}} "
-    return [f"{advice}(in board.yaml, or with --columns for a guard)."]
+    return [f"{advice}(in board.yaml; for a guard --columns {shlex.quote(','.join(options))})."]
 
 
 def _declared_labels(names: list[str], declared: DeclaredColumns) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 _NONCE = 12
 _OPEN, _CLOSED = b"\0", b"\1"
-_DAMAGED = "The secret side is damaged: it is neither encrypted nor plain."
+_DAMAGED = "A secret is damaged: it is neither encrypted nor plain."
 
 
 class Encryption(ABC):
@@ -50,7 +50,8 @@ class NoEncryption(Encryption):
         """Return the content; refuse an encrypted one."""
         if encrypted[:1] == _CLOSED:
             raise WrongKey(
-                "The secret side is encrypted; give the key file that it was created with."
+                "Labels and other secrets are encrypted; give the key file: --key-file, or "
+                "key_file= in Python."
             )
         if encrypted[:1] != _OPEN:
             raise InvalidState(_DAMAGED)
@@ -95,7 +96,7 @@ class Cipher(Encryption):
     def decrypt(self, context: str, encrypted: bytes) -> bytes:
         """Decrypt; refuse what was encrypted with another key or for another context."""
         if encrypted[:1] == _OPEN:
-            raise WrongKey("The secret side is not encrypted; leave the key file out.")
+            raise WrongKey("Labels and other secrets are not encrypted; leave the key file out.")
         if encrypted[:1] != _CLOSED:
             raise InvalidState(_DAMAGED)
         nonce, content = encrypted[1 : _NONCE + 1], encrypted[_NONCE + 1 :]
@@ -103,7 +104,7 @@ class Cipher(Encryption):
             return self._cipher.decrypt(nonce, content, context.encode())
         except (self._wrong, ValueError):
             raise WrongKey(
-                "The secret side cannot be decrypted: the key file is wrong, or it was damaged."
+                "A secret cannot be decrypted: the key file is wrong, or the secret was damaged."
             ) from None
 
 

@@ -44,7 +44,7 @@ Predictions = Annotated[
 
 KeyFile = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="The key file, if the secret side is encrypted."),
+    typer.Option(metavar="PATH", help="The key file, if labels are encrypted."),
 ]
 
 NewFile = Annotated[str, typer.Argument(metavar="FILE", help="The file to create.")]

@@ -35,6 +35,7 @@ except ImportError:  # Windows, which has no Unix sockets either
 
 
 _MAX_PORT = 65535
+_PORTS_TRIED = 50  # for one to suggest
 _INHERITED_FD = 3  # the first socket that systemd passes
 _MAX_SOCKET_PATH = 107  # bytes in the name of a Unix socket, on Linux
 
@@ -167,15 +168,29 @@ def _bind(
             bound.listen()
     except OSError as error:
         bound.close()
-        raise StorageFailed(_describe_bind_error(error, port)) from None
+        raise StorageFailed(_describe_bind_error(error, address, port)) from None
     return bound, bound.getsockname()[1]
 
 
-def _describe_bind_error(error: OSError, port: int) -> str:
+def _describe_bind_error(
+    error: OSError, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int
+) -> str:
     if error.errno != errno.EADDRINUSE:
         return f"Cannot listen on port {port}: {error.strerror}."
-    other = port + 1 if port < _MAX_PORT else port - 1
-    return f"Port {port} is taken. Choose another: --port {other}, or --port 0 for any free port."
+    candidates = range(port + 1, min(port + _PORTS_TRIED, _MAX_PORT) + 1)
+    free = next((other for other in candidates if _is_free(address, other)), None)
+    suggestion = "" if free is None else f"--port {free}, or "
+    return f"Port {port} is taken. Choose another: {suggestion}--port 0 for any free port."
+
+
+def _is_free(address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe, suppress(OSError):
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((str(address), port))
+        return True
+    return False
 
 
 def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
