@@ -64,8 +64,12 @@ def test_an_error_is_one_readable_line():
     log.write("worker", state="ended", wait=1)
     log.write("request", request="b", method="GET", route="/boards", status=200, ms=1.5)
     log.write("request", request="c", method="POST", route="/login", status=303, ms=9.1)
+    log.write("error", request="d", error="DiskFull", said="No space.", at=["a.py:1 f", "b.py:2 g"])
+    log.write("error", error="ValueError", at=["a.py:1 f", "b.py:2 g"])
     assert "".join(terminal) == (
         "00:00:00 UTC  GET /boards: 503 in 2 ms, request a\n"
         "00:00:00 UTC  worker: state ended, wait 1\n"
         "00:00:00 UTC  POST /login: 303 in 9 ms\n"
+        "00:00:00 UTC  error: No space. (request d)\n"
+        "00:00:00 UTC  error: error ValueError, at a.py:1 f, b.py:2 g\n"
     )

@@ -1,5 +1,6 @@
 """Serving as a process: what it prints, how it ends, and that a restart keeps everything."""
 
+import json
 import os
 import secrets
 import signal
@@ -85,6 +86,27 @@ def wait_until_gone(pids):
             return True
         time.sleep(0.05)
     return False
+
+
+@pytest.mark.parametrize("database", ["sqlite"])
+def test_a_second_server_on_one_file_is_warned_about(start, url):
+    def warnings_of(process):
+        _, errors = process.communicate(timeout=60)
+        lines = [json.loads(line) for line in errors.splitlines()]
+        return [line["said"] for line in lines if line["event"] == "warning"]
+
+    (first, *_), (second, *_) = start(), start()
+    second.send_signal(signal.SIGTERM)
+    assert warnings_of(second) == [
+        "Another server uses boards.db, but SQLite allows one process. Stop one."
+    ]
+    first.kill()  # its lock ends with it
+    assert warnings_of(first) == []
+    last, address, *_ = start()
+    wait_for(address)
+    last.send_signal(signal.SIGTERM)
+    assert warnings_of(last) == []
+    assert not Path(f"{url}.serving").exists()
 
 
 def test_a_server_stops_cleanly_and_starts_again(start, database):

@@ -221,6 +221,7 @@ def test_sighup_loads_the_next_version(cli_server, tmp_path):
         assert served_version == f"77.{number:0{number + 1}d}"
     replies = crowd.stop()
     assert cli_server.stop() == 0
+    assert list(cli_server.events("warning")) == []  # of another server on the same file
     check_replies(cli_server, replies)
 
 

@@ -1,7 +1,7 @@
 """The server's log and its metrics, without secrets.
 
-The log is JSON lines; on a terminal only errors, as text. No label of a metric names a board, a
-team, or an outcome other than the status of a reply.
+The log is JSON lines; on a terminal only changes and errors, as text. No label of a metric names a
+board, a team, or an outcome other than the status of a reply.
 """
 
 from __future__ import annotations
@@ -91,16 +91,20 @@ def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> s
     >>> post = {"method": "POST", "route": "/boards/{board}/submit", "status": 200, "ms": 41.2}
     >>> _format_for_terminal(now, "request", post)
     '14:05:00 UTC  POST /boards/{board}/submit: 200 in 41 ms\n'
+    >>> failed = {"request": "4a5c", "error": "DiskFull", "said": "No space.", "at": ["a.py:1 f"]}
+    >>> _format_for_terminal(now, "error", failed)
+    '14:05:00 UTC  error: No space. (request 4a5c)\n'
     """
     if event == "request":
         text = _format_request(fields)
     elif event in {"start", "stop"}:
         text = ""
+    elif "said" in fields:  # a sentence says it all
+        request = f" (request {fields['request']})" if "request" in fields else ""
+        text = f"{event}: {fields['said']}{request}"
     else:
-        # A sentence, if there is one, comes without its name.
-        parts = [
-            str(value) if name == "said" else f"{name} {value}" for name, value in fields.items()
-        ]
+        lists = {name: ", ".join(value) for name, value in fields.items() if name == "at"}
+        parts = [f"{name} {value}" for name, value in {**fields, **lists}.items()]
         text = f"{event}: {', '.join(parts)}"
     return f"{now:%H:%M:%S} UTC  {text}\n" if text else ""
 
@@ -331,7 +335,7 @@ class Metrics:
             yield from self._counts.read()
         for path in [] if self._folder is None else sorted(self._folder.glob(f"{_PREFIX}*")):
             with path.open("rb") as file:
-                runs = not _try_lock(file.fileno(), shared=True)
+                runs = not try_lock(file.fileno(), shared=True)
                 for name, values in _read_series(file.read()):
                     if runs or not name.startswith(_GAUGE):
                         yield name, values
@@ -448,13 +452,13 @@ def _shared_counts(folder: Path) -> _MappedSeries:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"{_PREFIX}*")):
         file = os.open(path, os.O_RDWR)
-        if _try_lock(file):
+        if try_lock(file):
             return _map_counts(file)
         os.close(file)
     while True:
         path = folder / f"{_PREFIX}{secrets.token_hex(8)}"
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        if _try_lock(file):
+        if try_lock(file):
             return _map_counts(file)
         os.close(file)  # another process has locked it first
 
@@ -469,7 +473,7 @@ def _map_counts(file: int) -> _MappedSeries:
     return _MappedSeries(file)
 
 
-def _try_lock(file: int, *, shared: bool = False) -> bool:
+def try_lock(file: int, *, shared: bool = False) -> bool:
     """Lock an open file until it is closed; return False if another process holds it."""
     with suppress(OSError):
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

@@ -311,7 +311,7 @@ class SqliteConnection(Connection):
             status = None
         if status is None or (status.st_dev, status.st_ino) != self._file_id:
             raise StorageFailed(
-                f"{self._path} was moved, removed or replaced while it was in use; open it again."
+                f"{self._path} was moved, removed or replaced while it was in use. Put it back."
             )
 
     def find_book(self, name: str, *, write: bool, fresh: bool = False) -> int | None:

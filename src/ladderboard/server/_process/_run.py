@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from ladderboard.server._log import (
     ServerLog,
     log_everything,
     machine_time,
+    try_lock,
     worker_log,
 )
 from ladderboard.server._process._listener import (
@@ -55,7 +56,7 @@ from ladderboard.server._rate_limits import AddressLimit
 from ladderboard.server._sandbox import ParserPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ladderboard.board import Boards
     from ladderboard.server._process._listener import Listener
@@ -100,31 +101,65 @@ def serve(
     signals = _SignalState(listener, can_restart=command is not None)
     log = ServerLog(settings.log, machine_time)
     try:
-        boards.remove_orphaned_files()
-        (announce or _print_address)(listener.url, boards.create_first_token())
-        with log_everything(log):
-            log.write("start", **_describe(settings, listener))
-            if settings.workers > 1:
-                boards.close()
-                worker_command = command or restart_command()
-                _serve_with_workers(
-                    settings, listener, worker_command, log, socket_inherited=inherited is not None
-                )
-            else:
-                _serve_in_process(
-                    settings,
-                    listener,
-                    boards,
-                    before_run,
-                    signals,
-                    socket_inherited=inherited is not None,
-                )
-            log.write("stop")
+        with _warn_if_served_twice(boards, log):
+            boards.remove_orphaned_files()
+            (announce or _print_address)(listener.url, boards.create_first_token())
+            with log_everything(log):
+                log.write("start", **_describe(settings, listener))
+                if settings.workers > 1:
+                    boards.close()
+                    worker_command = command or restart_command()
+                    _serve_with_workers(
+                        settings,
+                        listener,
+                        worker_command,
+                        log,
+                        socket_inherited=inherited is not None,
+                    )
+                else:
+                    _serve_in_process(
+                        settings,
+                        listener,
+                        boards,
+                        before_run,
+                        signals,
+                        socket_inherited=inherited is not None,
+                    )
+                log.write("stop")
     finally:
         boards.close()
         listener.close()
     if command is not None and signals.kept_socket is not None:
         reexec(command, signals.kept_socket)
+
+
+@contextmanager
+def _warn_if_served_twice(boards: Boards, log: ServerLog) -> Iterator[None]:
+    """Write a warning if another server has the same SQLite file open; lock it meanwhile.
+
+    The lock is on a file of its own: closing the database a second time would drop SQLite's locks.
+    It ends with this process, also when that is replaced by its successor.
+    """
+    if not isinstance(boards.storage, SqliteStorage) or os.name != "posix":
+        yield
+        return
+    path = boards.storage.path
+    lock = path.with_name(f"{path.name}.serving")
+    try:
+        file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:  # a full disk; others will tell
+        yield
+        return
+    locked = try_lock(file)
+    if not locked:
+        message = f"Another server uses {path.name}, but SQLite allows one process. Stop one."
+        log.write("warning", said=message)
+    try:
+        yield
+    finally:
+        if locked:
+            lock.unlink(missing_ok=True)
+        os.close(file)
 
 
 def serve_as_worker(settings: Settings, boards: Boards | None = None) -> bool:
