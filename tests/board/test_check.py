@@ -225,13 +225,23 @@ DEADLINE = "end: 2027-01-31T00:00:00Z\n"
         (RULES + "per_team: 20\n", 0, None),
         (RULES + "mechanism: {name: one_bit, step: 0.01}\n", 0, "standings show only who improved"),
         (RULES + "mechanism: {name: noisy, sd: 0.1}\n", 0, "Nothing can be promised for noisy"),
-        (RULES + DEADLINE, read_time("", "2027-01-31T00:00:00Z"), "The deadline 2027-01-"),
         (RULES + DEADLINE, read_time("", "2027-01-30T23:59:59Z"), None),
     ],
 )
 def test_warnings(folder, monkeypatch, rules, now, expected):
     warnings = warnings_of(folder, monkeypatch, rules, now)
     assert [expected in warning for warning in warnings] == [True] if expected else warnings == []
+
+
+def test_a_past_deadline_is_a_problem(folder, monkeypatch):
+    skip_games(monkeypatch)
+    report = check_board(
+        folder(**{"board.yaml": RULES + DEADLINE}), now=read_time("", "2027-01-31T00:00:00Z")
+    )
+    (problem,) = report.problems
+    assert (problem.code, problem.column) == ("deadline", "end")
+    assert problem.message.startswith("The deadline 2027-01-31T00:00:00Z is past")
+    assert report.lines[-1].endswith(" is not ready: 1 problem.")
 
 
 def test_warnings_about_files_that_are_not_there(folder, monkeypatch):

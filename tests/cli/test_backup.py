@@ -119,12 +119,35 @@ def test_restore_recovers_a_lost_database(run_cli, boards, predictions, postgres
         assert "ladderboard board resume first --charge N" in result.out
         assert run_cli("board", "resume", "first", "--charge", 3).code == 0
         assert run_cli("board", "list", "--json").json["boards"][0]["status"] == "open"
-        report = run_cli("backup", "restore", "backups", *key, "--json").json
-        assert [(board["new"], board["status"]) for board in report["boards"]] == [(False, "open")]
+        again = run_cli("backup", "restore", "backups", *key, "--json")
+        boards_now = [(board["new"], board["status"]) for board in again.json["boards"]]
+        assert (again.code, boards_now) == (1, [(False, "open")])
         result = run_cli("backup", "restore", "backups", *key)
-        assert (result.code, result.out.endswith("\nNothing was restored.\n")) == (0, True)
+        assert (result.code, result.out.endswith("\nNothing was restored.\n")) == (1, True)
     assert token
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_restore_prints_a_command_for_the_same_database(run_cli, boards, monkeypatch):
+    to, key = boards
+    run_cli("backup", "create", "backups", *to)
+    into = ("--database", "a copy.db", "--key-file", "copy.key")
+    result = run_cli("backup", "restore", "backups", *key, *into)
+    assert result.out.endswith(
+        "  ladderboard board resume first --charge N --database 'a copy.db' --key-file copy.key\n"
+    )
+    monkeypatch.setenv("LADDERBOARD_DATABASE", "other.db")  # the next command finds it, too
+    assert run_cli("backup", "restore", "backups", *key).out.endswith("first --charge N\n")
+
+
+@pytest.mark.parametrize("command", ["check", "restore"])
+def test_a_backup_encrypted_to_a_public_key_needs_the_secret_key(run_cli, boards, command):
+    to, _ = boards
+    run_cli("backup", "create", "backups", *to)
+    result = run_cli("backup", command, "backups")
+    assert (result.code, result.out) == (2, "")
+    assert "It is encrypted to a public key" in result.err
+    assert "give --secret-key PATH" in " ".join(result.err.split())
 
 
 def test_unusable_backups_and_keys_are_refused_with_a_reason(run_cli, boards, tmp_path):

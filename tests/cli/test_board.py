@@ -206,6 +206,15 @@ def test_amendments_that_teams_lose_by_need_a_yes(run_cli, folder, changes, mess
     assert "is amended" in run_cli("board", "amend", "first", *arguments, "--yes").out
 
 
+def test_a_new_board_that_is_past_its_deadline_is_warned_about(run_cli, folder):
+    with (folder / "board.yaml").open("a") as rules:
+        rules.write("end: 2020-01-31 AoE\n")
+    result = run_cli("board", "create", folder)
+    assert result.code == 0
+    warning = result.out.splitlines()[-1]
+    assert warning.startswith("Warning: The deadline 2020-02-01T12:00:00Z is past: submissions")
+
+
 def test_a_board_past_its_deadline_has_the_status_of_its_page(run_cli, folder):
     run_cli("board", "create", folder)
     past = ["--set", "end=2020-01-31T00:00:00Z", "--yes"]
@@ -335,8 +344,9 @@ def test_a_copy_stays_paused_until_it_is_charged(run_cli, folder, tmp_path):
     run_cli("board", "create", folder)
     public = run_cli("board", "keygen", "my.key").out.strip()
     assert run_cli("board", "dump", "first", "--out", "a.dump", "--to", public).code == 0
+    assert "give --secret-key" in run_cli("board", "restore", "a.dump", "--database", "b.db").err
     result = run_cli("board", "restore", "a.dump", "--secret-key", "my.key", "--database", "b.db")
-    assert "ladderboard board resume first --charge N" in result.out
+    assert "ladderboard board resume first --charge N --database b.db\n" in result.out
     refused = run_cli("board", "resume", "first", "--database", "b.db")
     assert (refused.code, "--charge N" in refused.err) == (2, True)
     arguments = ["board", "resume", "first", "--charge", "1e1", "--database", "b.db"]

@@ -1,6 +1,7 @@
 """``ladderboard doctor`` on an SQLite file: findings, and that nothing is changed."""
 
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -266,6 +267,33 @@ def test_without_psycopg_a_postgres_database_is_a_problem(tmp_path):
     result = run_without("psycopg", "doctor", "--database", address, cwd=tmp_path)
     assert "PostgreSQL needs psycopg" in result.stdout
     assert (result.returncode, result.stderr) == (1, "")
+
+
+def test_a_board_without_its_mark_is_a_problem(doctor, run_cli, database_options, tmp_path):
+    path = Path(database_options[1])
+    assert problems(doctor(*database_options)) == set()
+    (mark,) = path.parent.glob("*.mark")
+    for content in (None, b"damaged"):
+        mark.unlink()
+        if content is not None:
+            mark.write_bytes(content)
+        state, message, remedy = doctor(*database_options)["database"][1]
+        assert (state, mark.name in message) == ("problem", True)
+        assert remedy.endswith("ladderboard board resume first --charge N")
+        refused = run_cli("board", "list", *database_options)
+        assert (refused.code, "board resume first --charge N" in refused.err) == (4, True)
+        assert run_cli("board", "resume", "first", "--charge", 0, *database_options).code == 0
+        assert problems(doctor(*database_options)) == set()
+
+
+def test_a_board_behind_its_mark_is_a_problem(doctor, run_cli, database_options, tmp_path):
+    path = Path(database_options[1])
+    shutil.copy(path, tmp_path / "old.db")
+    run_cli("board", "pause", "first", *database_options)
+    run_cli("board", "resume", "first", "--charge", 3, *database_options)
+    (tmp_path / "old.db").replace(path)
+    state, message, _ = doctor(*database_options)["database"][1]
+    assert (state, "shows that answers are missing from it" in message) == ("problem", True)
 
 
 def test_boards_that_wait_after_a_restore_are_notes(doctor, run_cli, database_options, tmp_path):

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
     from ladderboard.board._repository import BOARD_SCHEMA as BOARD_SCHEMA
     from ladderboard.board._repository import count_boards as count_boards
+    from ladderboard.board._repository import list_books as list_books
     from ladderboard.board._repository import read_signing_key as read_signing_key
     from ladderboard.board._repository import sample_key as sample_key
     from ladderboard.board._repository import waiting_slugs as waiting_slugs
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
         Rules,
         read_rules,
     )
+    from ladderboard.board._rules import past_deadline as past_deadline
     from ladderboard.board._rules import read_yaml as read_yaml
     from ladderboard.board._store import (
         DatabaseStore,
@@ -276,6 +278,7 @@ __getattr__, __dir__ = lazy_exports(
         "_repository": (
             "BOARD_SCHEMA",
             "count_boards",
+            "list_books",
             "read_signing_key",
             "sample_key",
             "waiting_slugs",
@@ -289,6 +292,7 @@ __getattr__, __dir__ = lazy_exports(
             "PhaseRules",
             "RateLimitRules",
             "Rules",
+            "past_deadline",
             "read_rules",
             "read_yaml",
         ),

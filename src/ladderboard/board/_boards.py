@@ -70,6 +70,7 @@ from ladderboard.errors import (
     InvalidState,
     NotAllowed,
     NotFound,
+    StaleCopy,
 )
 from ladderboard.holdout import (
     describe_further,
@@ -108,6 +109,10 @@ if TYPE_CHECKING:
 SERVER = "server"
 """What secrets that belong to all boards are encrypted for, in place of a book's name."""
 _SIGNING_KEY = "kept signing key"
+_STALE_HINT = (
+    "If you moved the database, move its .mark files too. To continue with an old copy, state how "
+    "many submissions may have been answered since: ladderboard board resume {} --charge N"
+)
 _MAX_SUMMARIES = 1000  # of 5 KB each
 _SQLITE = "sqlite:///"
 _INVITATIONS = {"invitation", "member"}  # nobody signs in with these
@@ -340,14 +345,18 @@ class Boards:
         if board is not None:
             return board
         name = self._book_name(slug)
-        book = Book(
-            self.storage,
-            name,
-            mechanism=self._mechanism,
-            encryption=self.cipher(name),
-            high_water=self.high_water_mark(name),
-            environment=self.environment,
-        )
+        try:
+            book = Book(
+                self.storage,
+                name,
+                mechanism=self._mechanism,
+                encryption=self.cipher(name),
+                high_water=self.high_water_mark(name),
+                environment=self.environment,
+            )
+        except StaleCopy as error:
+            message = f"{slug}: {error} {_STALE_HINT.format(slug)}"
+            raise StaleCopy(message, missing=error.missing) from None
         with self._lock:
             return self._open.setdefault(slug, Board(book, self.store, slug))
 

@@ -936,6 +936,10 @@ _VERSION_BY_SLUG = (
     "(SELECT book FROM main.board WHERE slug = ?), (SELECT MIN(book) FROM main.board))"
 )
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
+_BOOKS_AND_QUESTIONS = (
+    "SELECT slug, name, COALESCE(e.asked + e.charged, 0) FROM main.board b "  # noqa: S608
+    f"JOIN main.book ON b.book = id {STATE_JOIN} ORDER BY slug"
+)
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
 _PLACES_IN_FOLDER = (
     "SELECT place FROM main.submission WHERE place LIKE '%/%' "
@@ -967,6 +971,11 @@ def count_boards(query: Query) -> int:
 def waiting_slugs(query: Query) -> list[str]:
     """Return the slugs of boards that were restored and wait to be resumed."""
     return [row[0] for row in query(_RESTORED_SLUGS)]
+
+
+def list_books(query: Query) -> list[tuple[str, str, int]]:
+    """Return every board's slug, the name of its book, and the questions used."""
+    return [(row[0], row[1], row[2]) for row in query(_BOOKS_AND_QUESTIONS)]
 
 
 def lock_server(view: TableView) -> None:

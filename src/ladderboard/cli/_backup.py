@@ -14,6 +14,7 @@ from ladderboard.cli._database import (
     DEFAULT_DATABASE,
     Database,
     KeyFile,
+    database_options,
     open_database,
     open_public_storage,
 )
@@ -23,6 +24,7 @@ from ladderboard.cli._options import (
     PublicKey,
     parse_integer,
     read_passphrase,
+    read_passphrase_of,
 )
 from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 
 _HELP = """Back up all boards of a database while they are in use; check and restore backups.
 
-Exit codes: 0 done; 1 the check found a problem; 2 invalid arguments; 4 the database, a disk or a
-backup is damaged or cannot be used.
+Exit codes: 0 done; 1 the check found a problem, or there was nothing to restore; 2 invalid
+arguments; 4 the database, a disk or a backup is damaged or cannot be used.
 """
 _CLOCK_TOLERANCE = 3600.0  # seconds that the clocks of two machines may differ by
 _STATUS_SUFFIX = {"restored": ", and paused"}
@@ -268,18 +270,25 @@ def restore(
                 echo(f"{slug} {outcome}{status_text}; {origin}head {head}.")
 
         restore_backup(boards, backup, passphrase=passphrase, secret_key=key, on_board=report)
+    changed = any(row["new"] for row in restored)
     if as_json:
         echo_json({"folder": str(backup.path), "time": backup.time, "boards": restored})
-        return
-    if not any(row["new"] for row in restored):
-        echo("Nothing was restored.")
-    waiting = [row["board"] for row in restored if row["status"] == "restored"]
-    if waiting:
-        echo(
-            "Resume each with the number of questions that may have been answered since, too many",
-            "rather than too few; they are taken off the budget:",
-            *(f"  ladderboard board resume {slug} --charge N" for slug in waiting),
-        )
+    else:
+        echo(*([] if changed else ["Nothing was restored."]))
+        waiting = [str(row["board"]) for row in restored if row["status"] == "restored"]
+        echo(*_resume_lines(waiting, database_options(database, key_file)))
+    if not changed:
+        raise typer.Exit(1)
+
+
+def _resume_lines(slugs: list[str], options: str) -> list[str]:
+    if not slugs:
+        return []
+    return [
+        "Resume each with the number of questions that may have been answered since, too many",
+        "rather than too few; they are taken off the budget:",
+        *(f"  ladderboard board resume {slug} --charge N{options}" for slug in slugs),
+    ]
 
 
 def _find_backup(
@@ -293,7 +302,8 @@ def _find_backup(
     backup = find_backup(folder)
     if secret_key is not None:
         return backup, None, str(secret_key)
-    return backup, read_passphrase(passphrase_file), None
+    dumps = [backup.path / board.file for board in backup.boards]
+    return backup, read_passphrase_of(dumps, passphrase_file), None
 
 
 def _format_age(hours: float) -> str:

@@ -3,6 +3,8 @@
 Every user who can open the database acts as the organiser.
 """
 
+import shlex
+import time
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -65,7 +67,7 @@ KeyFile = Annotated[
         metavar="PATH",
         envvar="LADDERBOARD_KEY_FILE",
         callback=_resolve_setting,
-        help="The key file, if the secret side is encrypted.",
+        help="The key file, if labels are encrypted.",
     ),
 ]
 Slug = Annotated[
@@ -97,6 +99,20 @@ def open_database(
     require_existing_key_file(database, key_file, create=create)
     with closing(open_boards(database, create=create, key_file=key_file)) as boards:
         yield boards
+
+
+def database_options(database: str, key_file: Path | None) -> str:
+    """Return the options that a further command on this database needs, each after a space.
+
+    What the environment or the settings file says is left out, and so is a password.
+    """
+    usual = server.find_settings(None, only=("database", "key_file"))
+    options = ""
+    if database != usual["database"] and not server.has_password(database):
+        options += f" --database {shlex.quote(database)}"
+    if key_file is not None and key_file != usual["key_file"]:
+        options += f" --key-file {shlex.quote(str(key_file))}"
+    return options
 
 
 def open_public_storage(database: str) -> "Storage":
@@ -189,6 +205,8 @@ def find_team(board: "Board", team: str, *, with_token: bool = False) -> dict[st
 
 def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
     """Return lines that describe a new board to its organiser."""
+    from ladderboard.board import past_deadline  # noqa: PLC0415 - keeps --help fast
+
     rules = folder.rules
     public, private = int(folder.public.sum()), int(folder.private.sum())
     baselines = (
@@ -199,8 +217,10 @@ def describe_created(folder: "BoardFolder", board: "Board") -> list[str]:
         f"{rules.questions:,} submissions{baselines} for at most {rules.teams:,} teams."
     )
     hidden = "Labels" if rules.takes == "predictions" else "Ids"
+    warnings = [f"Warning: {sentence}" for sentence in past_deadline(rules, time.time())]
     return [
         *wrap_lines(summary, indent="  ", first=""),
         f"{hidden}, noise key and rules are committed to:",
         f"  {board.book.opening['commitment']}",
+        *warnings,
     ]

@@ -121,6 +121,18 @@ def read_passphrase(file: Path | None = None, *, new: bool = False) -> str:
     return typed
 
 
+def read_passphrase_of(dumps: list[Path], file: Path | None) -> str:
+    """Return the passphrase of dumps; raise if they are encrypted to a public key."""
+    from ladderboard.ledger import is_encrypted_to_key  # noqa: PLC0415 - keeps --help fast
+
+    if any(is_encrypted_to_key(dump) for dump in dumps):
+        raise InvalidSetting(
+            "It is encrypted to a public key, not with a passphrase: give --secret-key PATH, the "
+            "file that board keygen made."
+        )
+    return read_passphrase(file)
+
+
 def _read_passphrase_file(file: Path) -> str:
     try:
         with file.open("rb") as opened:

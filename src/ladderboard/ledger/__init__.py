@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         write_public_key,
         write_vault,
     )
+    from ladderboard.ledger._vault import is_encrypted_to_key as is_encrypted_to_key
 
 __all__ = [
     "EMPTY_CHAIN",
@@ -179,6 +180,7 @@ __getattr__, __dir__ = lazy_exports(
             "SecretKey",
             "VaultReader",
             "VaultWriter",
+            "is_encrypted_to_key",
             "make_secret_key",
             "read_public_key",
             "read_secret_key",

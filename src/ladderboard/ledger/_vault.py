@@ -173,6 +173,15 @@ class SecretKey:
         return pyrage.x25519.Identity.from_str(self.text), file
 
 
+def is_encrypted_to_key(path: Path | str) -> bool:
+    """Tell whether a vault is encrypted to a public key; False if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            return _is_age_file(file)
+    except OSError:
+        return False
+
+
 def _is_age_file(file: BinaryIO) -> bool:
     start = file.read(len(_AGE_HEADER))
     file.seek(0)

@@ -23,7 +23,14 @@ from urllib.parse import quote
 
 from ladderboard._formatting import format_count, format_size
 from ladderboard._version import __version__
-from ladderboard.board import BOARD_SCHEMA, SERVER, count_boards, read_signing_key, waiting_slugs
+from ladderboard.board import (
+    BOARD_SCHEMA,
+    SERVER,
+    count_boards,
+    list_books,
+    read_signing_key,
+    waiting_slugs,
+)
 from ladderboard.errors import (
     InvalidSetting,
     InvalidState,
@@ -37,6 +44,7 @@ from ladderboard.ledger import (
     SQLITE_APPLICATION_ID,
     TABLE_NAMES,
     Cipher,
+    HighWaterMark,
     NoEncryption,
     PostgresAddress,
     latest_format,
@@ -233,6 +241,8 @@ def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
             state = read_database_state(
                 run, version, {row[0] for row in run(_SQLITE_TABLES)}, str(path)
             )
+            readable = state.boards and not state.behind and not was_interrupted(path)
+            marks = list(_check_marks(path, run)) if readable else []
     except LadderboardError as error:
         if was_interrupted(path):  # the content may be in the log
             return [
@@ -244,10 +254,39 @@ def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
     interrupted = [_interrupted_finding(path)] if was_interrupted(path) else []
     return [
         check_format(state, str(path)),
+        *marks,
         *interrupted,
         *_check_writable(path),
         _check_permissions(path),
     ], state
+
+
+def _check_marks(path: Path, run: Run) -> Iterator[Finding]:
+    """Check that every board has its mark, and is not behind it: others cannot be opened."""
+    marks = {book: _find_mark(path, book) for _, book, _ in list_books(run)}
+    positions = {book: mark.read_if_intact() for book, mark in marks.items()}
+    for slug, book, questions in list_books(run):  # after the marks: a server may run meanwhile
+        position = positions.get(book)
+        if book not in marks or (
+            position is not None and position.book == book and position.questions <= questions
+        ):
+            continue
+        mark = marks[book].path.name
+        reason = f"{mark} is missing beside it, or damaged"
+        if position is not None:
+            reason = f"{mark} shows that answers are missing from it"
+        yield problem(
+            _SUBJECT,
+            f"{slug} cannot be opened: {reason}. The file may be an old copy.",
+            "Put the newest file and its .mark files back; or charge what may have been answered "
+            f"since: ladderboard board resume {slug} --charge N",
+        )
+
+
+def _find_mark(path: Path, book: str) -> HighWaterMark:
+    """Return the mark of a book; before 0.1 its name was shorter."""
+    mark, old_mark = (HighWaterMark(f"{path}.{name}") for name in (book, book[:8]))
+    return old_mark if old_mark.path.exists() and not mark.path.exists() else mark
 
 
 def _interrupted_finding(path: Path) -> Finding:

@@ -12,7 +12,6 @@ from ladderboard._formatting import (
     round_up,
 )
 from ladderboard.board._resolution import board_resolution, describe_board_resolution
-from ladderboard.board._rules import past_deadline
 from ladderboard.bounds import NO_THEOREM, NOTHING_TO_PLAN_WITH, certificate, typical_changes
 from ladderboard.errors import InvalidSetting, Problem
 from ladderboard.holdout import (
@@ -318,7 +317,7 @@ def _iter_rising(number: int) -> Iterator[int]:
 
 
 def find_warnings(
-    folder: BoardFolder, promise: BoardPromise, now: float, about_sample: Iterable[str] = ()
+    folder: BoardFolder, promise: BoardPromise, about_sample: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield warnings for the organiser, a sentence or two each."""
     rules = folder.rules
@@ -346,7 +345,6 @@ def find_warnings(
     yield from _undeclared_classes(folder)
     yield from _guessed_positive_class(folder)
     yield from _rare_classes(folder)
-    yield from past_deadline(folder.rules, now)
     yield from about_sample
     if not folder.private.any():
         yield (

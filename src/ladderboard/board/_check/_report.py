@@ -19,6 +19,7 @@ from ladderboard.board._check._advice import compute_promise, find_mechanism_pro
 from ladderboard.board._data import make_sample
 from ladderboard.board._folder import BoardFolder, is_table, read_folder
 from ladderboard.board._resolution import BaselineScore, typical_score
+from ladderboard.board._rules import past_deadline
 from ladderboard.errors import BrokenLoss, InvalidInput, InvalidRules, Problem
 from ladderboard.files import find_label_column
 from ladderboard.holdout import Scorer
@@ -191,15 +192,9 @@ def check_board(
             *(problem for wrong in graded.values() for problem in wrong),
             *grader.check_data(),
             *find_mechanism_problems(folder, promise),
+            *_find_past_deadline(folder, time.time() if now is None else now),
         ),
-        warnings=tuple(
-            find_warnings(
-                folder,
-                promise,
-                time.time() if now is None else now,
-                about_sample=_sample_warnings(grader),
-            )
-        ),
+        warnings=tuple(find_warnings(folder, promise, _sample_warnings(grader))),
         facts=tuple(facts),
         promise=promise,
         attacks=()
@@ -212,6 +207,13 @@ def check_board(
             )
         ),
     )
+
+
+def _find_past_deadline(folder: BoardFolder, now: float) -> list[Problem]:
+    return [
+        Problem("deadline", "end", 1, (), f"{sentence} Move it.")
+        for sentence in past_deadline(folder.rules, now)
+    ]
 
 
 class FolderGrader:

@@ -11,10 +11,17 @@ from ladderboard.cli._database import (
     Database,
     KeyFile,
     Slug,
+    database_options,
     open_board,
     open_database,
 )
-from ladderboard.cli._options import AsJson, PassphraseFile, PublicKey, read_passphrase
+from ladderboard.cli._options import (
+    AsJson,
+    PassphraseFile,
+    PublicKey,
+    read_passphrase,
+    read_passphrase_of,
+)
 from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
@@ -90,7 +97,7 @@ def restore(
         raise InvalidSetting("Give --secret-key or --passphrase-file, not both.")
     if not file.is_file():
         raise InvalidSetting(f"There is no file {file}.")
-    passphrase = read_passphrase(passphrase_file) if secret_key is None else None
+    passphrase = read_passphrase_of([file], passphrase_file) if secret_key is None else None
     key = None if secret_key is None else str(secret_key)
     with open_database(database, key_file, create=True) as boards:
         slug = restore_board(boards, file, passphrase=passphrase, secret_key=key)
@@ -104,7 +111,7 @@ def restore(
         echo(
             "Resume it with the number of submissions that may have been answered since, too many",
             "rather than too few; they are taken off the budget:",
-            f"  ladderboard board resume {slug} --charge N",
+            f"  ladderboard board resume {slug} --charge N{database_options(database, key_file)}",
         )
     else:
         echo(f"Remove {printable(file)}: if it is restored twice, two copies answer submissions.")
