@@ -16,7 +16,7 @@ boards only, and a gate looks for the net wins that it requires from where a nor
 certificate is computed when it is read. While no other connection commits, which SQLite's
 data_version tells, nothing is read again: eight statements instead of fourteen. Of 0.9 ms on an
 idle machine 0.37 are the wait for the disk: a question writes four pages, one of each of its tables
-(4.5 on average, with new ones), and a bare commit one, which waits 0.25. It is shorter in a log
+(4.6 on average over the first 300), and a bare commit one, which waits 0.25. It is shorter in a log
 that is overwritten than in one that grows, by 0.1 ms. In a cold command imports are the cost:
 numpy.ma and pydantic are avoided, which took as long as half of NumPy; `submit` of a file loads
 httpx, and neither NumPy nor the mechanisms.

@@ -91,6 +91,26 @@ def test_a_question_that_another_connection_asked_meanwhile_is_answered_once(pat
     assert first.check() == 2
 
 
+def test_a_look_that_another_connection_took_meanwhile_is_answered_once(tmp_path, monkeypatch):
+    path = tmp_path / "gate.db"
+    first = lb.Gate.create(path, LABELS, looks=9)
+    first.promote(predictions(90))
+    second = lb.Gate.open(path)
+    losses, verdicts = lb.Gate._losses, []
+
+    def check_elsewhere_first(gate, submission):
+        if gate is first:
+            verdicts.append(second.check(predictions(80)))
+        return losses(gate, submission)
+
+    monkeypatch.setattr(lb.Gate, "_losses", check_elsewhere_first)
+    verdict = first.check(predictions(80))  # it was looked up before the other was answered
+    assert verdict.again
+    assert len(verdicts) == 1
+    assert not verdicts[0].again
+    assert first.remaining == second.remaining == 8
+
+
 def test_a_disk_with_room_is_not_looked_at_for_every_question(path, monkeypatch):
     free, looks = 2**40, []
 
