@@ -108,6 +108,7 @@ EXPECTED = {
     "GET /boards/{board}/receipts/{submission}": {"": (401, 200, 404, 200, 200)},
     "GET /boards/{board}/standings.csv": STANDINGS,
     "GET /boards/{board}/standings.json": STANDINGS,
+    "GET /boards/{board}/finals.csv": {"": (404,) * 5, "closed": (200,) * 5},
     "GET /boards/{board}/records.atom": {"": (200,) * 5, "hidden": (404, 404, 404, 200, 200)},
     "GET /boards/{board}/ledger.jsonl": LOOK,
     "GET /boards/{board}/data": LOOK,

@@ -260,11 +260,21 @@ def test_teams_within_chance_of_the_first_share_a_band(empty_server):
 
 
 def test_the_final_ranking_shows_rank_changes(live_server):
+    tokens = []
     for name, public, private in (("Ada", 10, 30), ("Bob", 20, 5)):
-        live_server.submit(live_server.join(name)[1], make_predictions(public, private))
+        tokens.append(live_server.join(name)[1])
+        live_server.submit(tokens[-1], make_predictions(public, private))
+    assert get_page(live_server, path="/finals.csv").status_code == 404
     live_server.call("POST", "/boards/first/close", live_server.organiser)
     live_server.client.cookies.clear()
+    download = get_page(live_server, path="/finals.csv")
+    assert [row["name"] for row in csv.DictReader(io.StringIO(download.text))] == ["Bob", "Ada"]
+    overview = re.sub(r"<[^>]*>", "", get_page(live_server, token=tokens[0]).text)
+    assert "Final rank 2, zero-one loss 0.3000." in overview
+    assert "Your best public zero-one loss was 0.03, public rank 1, after 1 submission." in overview
     text = get_page(live_server, path="/leaderboard").text
+    assert "every interval contains" in text
+    assert "they hold for all 2 submissions that were scored here" in text
     assert "with confidence 90%, the bounds shown before the close hold too" in text
     (bob, ada) = table_rows(text, "finals")
     assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.0500", "1", "2", "▲ up 1"]

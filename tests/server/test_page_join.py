@@ -75,6 +75,8 @@ def test_joining_with_an_invitation(live_server, browser):
     for typed, message in (("", "needs an invitation"), ("x", "is unknown, was used")):
         response = join(live_server, browser, name="Alpha", invitation=typed)
         assert (response.status_code, message in response.text) == (403, True)
+    response = join(live_server, browser, name=" ", invitation=invitation)
+    assert (response.status_code, f'value="{invitation}"' in response.text) == (422, True)
     response = join(live_server, browser, name="Alpha", invitation=f" {invitation} ")
     assert response.status_code == 201
     assert TOKEN.search(response.text)

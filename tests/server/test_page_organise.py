@@ -60,6 +60,17 @@ def test_only_organisers_can_open_the_page(live_server, open_organiser_page, tea
     assert open_organiser_page(stranger).get().status_code == 401
 
 
+def test_organisers_are_led_to_the_page_when_they_sign_in(live_server, browser):
+    link = f'href="/boards/{live_server.slug}/organise"'
+    assert link not in browser.get("/").text
+    assert live_server.sign_in(browser, live_server.organiser).headers["location"] == "/"
+    assert link in browser.get("/").text
+    board_token = live_server.issue_token("organiser")
+    signed_in = live_server.sign_in(browser, board_token)
+    assert signed_in.headers["location"] == f"/boards/{live_server.slug}/organise"
+    assert link not in browser.get("/").text  # other boards are not theirs
+
+
 @pytest.mark.parametrize("role", ["public", "team", "evaluator"])
 def test_forms_are_refused_without_an_organiser_token(live_server, open_organiser_page, team, role):
     token = {"public": None, "team": team[1]}.get(role)
@@ -174,6 +185,14 @@ def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_pa
     assert attention(organiser_page) == {
         "No team yet. Send an invitation to each.": "/organise/invitations"
     }
+    organiser_page.send("invite", days="3", count="4")
+    assert attention(organiser_page) == {
+        "No team yet. Not used so far: 4 invitations.": "/organise/invitations"
+    }
+    crowded = "only the first teams to join get one."
+    assert crowded not in organiser_page.get("/invitations").text
+    organiser_page.send("invite", days="3", count="1")
+    assert f"5 invitations for 4 free places: {crowded}" in organiser_page.get("/invitations").text
     board = live_server.boards.open(live_server.slug)
     caller = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     tokens = [board.teams.create(caller, name).token for name in ("One", "Two", "Three", "Four")]
@@ -202,7 +221,18 @@ def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_pa
     )
     board.closer.close(caller)
     assert attention(organiser_page) == {}
-    assert "Nothing: the board is closed for good." in organiser_page.get().text
+    page = organiser_page.get().text
+    assert "The board is closed for good." in page
+    assert f"<code>ladderboard board close {live_server.slug}</code>" in page  # for the bundle
+
+
+def test_the_overview_has_the_only_score_before_there_is_a_chart(live_server, organiser_page, team):
+    assert "<p>No submission yet.</p>" in organiser_page.get().text
+    for errors in (60, 90):
+        live_server.submit(team[1], make_predictions(errors))
+    page = organiser_page.get().text
+    assert "No submission yet." not in page
+    assert "<p>One score so far: zero-one loss 0.2. The chart starts" in page
 
 
 def test_the_activity_lists_events_in_words(live_server, organiser_page, team):

@@ -400,6 +400,48 @@ def test_selecting_for_the_finals(empty_server):
         assert "Selections cannot change" in notice_text(refused.text, "alert")
 
 
+def test_the_history_has_scores_of_new_bests_only_and_warns_if_the_best_is_not_selected(
+    empty_server,
+):
+    live_server = empty_server
+    live_server.create_board(loss="accuracy", finals="{selections: 2}")
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        ids = [
+            live_server.submit(team.token, make_predictions(errors)).json()["id"]
+            for errors in (60, 90, 30)
+        ]
+        page = team.look().text
+        rows = re.findall(r'<tr><td class="number">(\d)</td><td class="number">(.*?)</td>', page)
+        assert rows == [("3", "<strong>0.9</strong>"), ("2", "–"), ("1", "<strong>0.8</strong>")]
+        assert "Only a new best has a score." in page_text(page)
+        warning = "Submission 3 has your best score, and it is not selected."
+        empty = "Only what you select is scored: the other place stays empty."
+        for selected, warned, incomplete in (
+            ([], False, False),
+            ([ids[1]], True, True),
+            (ids[:2], True, False),
+            ([ids[2]], False, True),
+            (ids[1:], False, False),
+        ):
+            team.post("selections", submission=selected)
+            text = page_text(team.look().text)
+            assert (warning in text, empty in text) == (warned, incomplete), selected
+
+
+def test_every_score_is_in_the_history_if_all_are_released(empty_server):
+    live_server = empty_server
+    live_server.create_board(loss="accuracy", mechanism="exact")
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        for errors in (60, 90):
+            live_server.submit(team.token, make_predictions(errors))
+        page = team.look().text
+        rows = re.findall(r'<tr><td class="number">(\d)</td><td class="number">(.*?)</td>', page)
+        assert rows == [("2", "0.7"), ("1", "<strong>0.8</strong>")]
+        assert "Only a new best" not in page_text(page)
+
+
 def test_only_teams_can_select_or_rotate_tokens(live_server, browser):
     live_server.sign_in(browser, live_server.organiser)
     csrf = csrf_token(browser.get(f"/boards/{live_server.slug}/submit").text)

@@ -79,14 +79,14 @@ def boards_page(request: Request) -> Response:
     now = int(context.boards.environment.clock())
     page = _page_number(request.query_params.get("page", "1"))
     caller = context.authenticator.authenticate_visitor(request, None)  # refuses a wrong token
+    organises = _is_server_organiser(context, caller)
     slugs = context.boards.list_open_first(
-        _BOARDS_PER_PAGE + 1,
-        _BOARDS_PER_PAGE * (page - 1),
-        unlisted=_is_server_organiser(context, caller),
+        _BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1), unlisted=organises
     )
     summaries = context.boards.summaries(slugs, lambda _: PUBLIC)
     if not is_public(request) or any(summary.version is None for summary in summaries):
-        return page_response(request, "boards.html", **_list_variables(summaries, page, now))
+        variables = {**_list_variables(summaries, page, now), "organises": organises}
+        return page_response(request, "boards.html", **variables)
     # Relative times change by the minute.
     url, root = server_url(request), context.settings.prefix
     key = (url, page, now // 60, *(summary.encoded for summary in summaries))
@@ -269,17 +269,22 @@ def _read_overview(reader: _TabReader) -> dict[str, Any]:
     own_row, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
     frozen = standings is not None and standings["frozen"] is not None
     ends = "at the close" if finals is not None else "at the freeze" if frozen else "now"
+    ranking = (
+        None
+        if finals is None
+        else finals_table(
+            finals, team, rows=_ROWS_ON_OVERVIEW, intervals=reader.has_useful_intervals(finals)
+        )
+    )
+    own_rows = [] if ranking is None else [*ranking["pinned"], *ranking["rows"]]
     return {
         "team": team,
         "own_rank": "" if own_row is None else format_rank(own_row["rank"], tied=own_row["tied"]),
         "remaining": _remaining_text(summary, team, reader.now),
         "standings": standings,
         "top": None if standings is None else standings["entries"],
-        "finals": None
-        if finals is None
-        else finals_table(
-            finals, team, rows=_ROWS_ON_OVERVIEW, intervals=reader.has_useful_intervals(finals)
-        ),
+        "finals": ranking,
+        "own_final": next((row for row in own_rows if row.kind == "you"), None),
         "history": history,
         "chart": None if history is None else history_chart(history, summary["baselines"], ends),
         "meaning": summarize_scores(summary, reader.board.book.mechanism),

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from ladderboard.board import DataFileRow
 from ladderboard.errors import InvalidState, NotAllowed, NotFound
-from ladderboard.server._api import Slug, SubmissionId, standings_csv
+from ladderboard.server._api import Slug, SubmissionId, finals_csv, standings_csv
 from ladderboard.server._context import PRIVATE as PRIVATE_ROUTE
 from ladderboard.server._context import get_context, is_public, make_response, open_board, open_page
 from ladderboard.server._middleware import OWN_BODY_LIMIT
@@ -72,6 +72,15 @@ def all_standings_json(pages: StandingsPages) -> bytes:
     for page in pages:
         rows += map(json.dumps, page["rows"])
     return f'{head[:-1]}, "rows": [{", ".join(rows)}]}}'.encode()
+
+
+@router.get("/boards/{board}/finals.csv")
+def download_finals_csv(request: Request, board: Slug) -> Response:
+    """Return the final ranking of a closed board as CSV."""
+    opened, caller = open_page(request, board)
+    content = finals_csv(opened.as_seen_by(caller).finals())
+    headers = _attachment_headers(f"{board}-finals.csv")
+    return make_response(request, content, media_type="text/csv", headers=headers)
 
 
 @router.get("/boards/{board}/records.atom")

@@ -47,6 +47,7 @@ def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
         "problem": None,
         "new_team": None,
         "typed_name": "",
+        "typed_invitation": "",
     }
 
 
@@ -74,13 +75,9 @@ def register_team(request: Request, board: Slug, form: Form) -> Response:
             new_team = opened.teams.register_or_create(caller, name, invitation)
     except (LadderboardError, RequestRefused) as error:
         problem = page_problem(error)
-        variables = _read_join_page(request, board)
-        page = page_response(
-            request,
-            "join.html",
-            problem.status,
-            **{**variables, "problem": problem, "typed_name": name[:64]},
-        )
+        typed = {"typed_name": name[:64], "typed_invitation": (invitation or "")[:200]}
+        variables = {**_read_join_page(request, board), **typed, "problem": problem}
+        page = page_response(request, "join.html", problem.status, **variables)
         if problem.retry is not None:
             page.headers["Retry-After"] = problem.retry
         return page
@@ -168,7 +165,8 @@ def _default_page(context: ServerContext, credentials: Credentials) -> str | Non
         return None
     if caller.role == Role.PUBLIC:
         return None
-    return "/" if slug is None else f"/boards/{slug}"
+    suffix = "/organise" if caller.role == Role.ORGANISER else ""
+    return "/" if slug is None else f"/boards/{slug}{suffix}"
 
 
 def _safe_redirect_path(path: str, default_path: str) -> str:

@@ -230,12 +230,14 @@ def rotate_token(request: Request, board: Slug) -> Response:
 class FinalSelection(NamedTuple):
     """A team's selection for the finals: the limit, how many it selected, and whether it is final.
 
-    ``on_other_pages`` are selected submissions that this page of the history does not list.
+    ``on_other_pages`` are selected submissions that this page of the history does not list;
+    ``unselected_best`` is the number of the team's best one if it selected only others.
     """
 
     limit: int
     selected: int
     on_other_pages: tuple[Mapping[str, Any], ...]
+    unselected_best: int | None
     locked: bool
 
 
@@ -250,12 +252,14 @@ def team_variables(
     decimals = release_decimals(submissions, summary["display"]["digits"])
     row = board.row()
     chart = older = selection = None
-    if submissions:
-        chart = team_history_chart(history_from_first_record(view.own_history()))
+    history = view.own_history() if team["submissions"] else None
+    if submissions and history is not None:
+        chart = team_history_chart(history_from_first_record(history))
         if len(submissions) == _SUBMISSIONS_PER_PAGE and submissions[-1]["number"] > 1:
             older = submissions[-1]["number"]
-    if team["submissions"]:
-        selection = _read_selection(board, view, summary, submissions)
+    if history is not None:
+        bests = [point["number"] for point in history["points"] if point["improved"]]
+        selection = _read_selection(board, view, summary, submissions, bests[-1:])
     return {
         "team": team,
         "remaining": remaining_text(team["limits"], seconds, following, now),
@@ -266,12 +270,13 @@ def team_variables(
                 **submission,
                 "release": release_text(submission, decimals),
                 "further": [
-                    format_value(metric["display"], metric["digits"])
+                    format_value(metric["display"], metric["digits"]) if metric["improved"] else "–"
                     for metric in submission["metrics"]
                 ],
             }
             for submission in submissions
         ],
+        "all_scored": board.book.mechanism.scores_every_question,
         "chart": chart,
         "older": older,
         "newer": before is not None,
@@ -305,14 +310,19 @@ def _has_no_record(submission: Mapping[str, Any]) -> bool:
 def release_decimals(submissions: Iterable[Mapping[str, Any]], digits: int) -> int:
     """Return how many decimals a column of released scores needs, at most ``digits``."""
     shown = [row for row in submissions if row["display"] is not None and not _has_no_record(row)]
-    return shared_decimals((row["display"] for row in shown), digits)
+    numbers = [row["display"] if row["score"] is None else row["score"] for row in shown]
+    return shared_decimals(numbers, digits)
 
 
 def release_text(submission: Mapping[str, Any], decimals: int) -> str:
-    """Return the released score after a submission, for a table cell.
+    """Return the score of a submission, for a table cell; a dash if it was not released.
 
-    >>> release_text({"display": 0.8, "loss": 0.2, "improved": False}, 2)
+    >>> release_text({"display": 0.8, "loss": 0.2, "improved": True, "score": None}, 2)
     '0.80'
+    >>> release_text({"display": 0.8, "loss": 0.2, "improved": False, "score": None}, 2)
+    '–'
+    >>> release_text({"display": 0.8, "loss": 0.2, "improved": False, "score": 0.7}, 2)
+    '0.70'
     >>> release_text({"display": 0.0, "loss": 1.0, "improved": False}, 2)
     'none yet'
     >>> release_text({"display": None, "loss": None, "improved": True}, 2)
@@ -322,7 +332,9 @@ def release_text(submission: Mapping[str, Any], decimals: int) -> str:
         return "not shown"
     if _has_no_record(submission):
         return "none yet"
-    return f"{submission['display']:.{decimals}f}"
+    if submission["score"] is not None:  # every submission gets its score
+        return f"{submission['score']:.{decimals}f}"
+    return f"{submission['display']:.{decimals}f}" if submission["improved"] else "–"
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
@@ -348,15 +360,22 @@ def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
 
 
 def _read_selection(
-    board: Board, view: View, summary: Mapping[str, Any], submissions: list[dict[str, Any]]
+    board: Board,
+    view: View,
+    summary: Mapping[str, Any],
+    submissions: list[dict[str, Any]],
+    best: list[int],
 ) -> FinalSelection | None:
+    """Return the selection; ``best`` is the number of the team's best submission, if it has one."""
     row = board.row()
     if not board.epoch_of(row).ranked:
         return None
     selected, listed = view.selections(), {submission["id"] for submission in submissions}
     others = tuple(view.submission(id_) for id_ in selected if id_ not in listed)
     limit = board.rules_of(row).selections
-    return FinalSelection(limit, len(selected), others, summary["status"] in _ENDED)
+    numbers = {row["number"] for row in (*submissions, *others) if row["selected"]}
+    unselected = next((number for number in best if numbers and number not in numbers), None)
+    return FinalSelection(limit, len(selected), others, unselected, summary["status"] in _ENDED)
 
 
 _EXAMPLE_COLUMNS = 3  # shown at most

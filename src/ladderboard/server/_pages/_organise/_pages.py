@@ -109,6 +109,7 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         summary,
         budget,
         waiting=sum(person["state"] == "waiting" for person in people),
+        invited=_count_invitations(board, caller),
         failing=sum(webhook["delivered"] is False for webhook in webhooks),
         room=(row.stored, board.rules.files.quota),
         quiet_since=row.made if last is None else parse_time(last),
@@ -166,11 +167,20 @@ def _read_people(board: Board, caller: Caller) -> list[dict[str, Any]]:
 
 def read_invitations(board: Board, caller: Caller, page: int) -> dict[str, Any]:
     """Return a page of the invitations that are valid."""
+    view = board.as_seen_by(caller)
+    budget = view.budget()
     return {
-        "board": board.as_seen_by(caller).summary(),
+        "board": view.summary(),
         "tokens": _read_tokens(board, caller, ("invitation", "member"), page),
+        "invited": _count_invitations(board, caller),
+        "free": max(budget["teams"] - budget["registered"], 0),
         "days": board.teams.invitation_days(),
     }
+
+
+def _count_invitations(board: Board, caller: Caller) -> int:
+    """Return how many invitations for new teams are valid."""
+    return sum(token["role"] == "invitation" for token in board.teams.list_tokens(caller))
 
 
 def _read_tokens(board: Board, caller: Caller, roles: tuple[str, ...], page: int) -> dict[str, Any]:

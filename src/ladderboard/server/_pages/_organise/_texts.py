@@ -66,6 +66,7 @@ def find_attention(
     budget: Mapping[str, int],
     *,
     waiting: int,
+    invited: int,
     failing: int,
     room: tuple[int, int],
     quiet_since: int,
@@ -73,14 +74,15 @@ def find_attention(
 ) -> list[Attention]:
     """Return what needs the organiser of a board, the most urgent first.
 
-    ``waiting`` requests wait for a decision, ``failing`` webhooks failed last; ``room`` are the
-    bytes of files that are stored and allowed; ``quiet_since`` is the time of the last submission.
+    ``waiting`` requests wait for a decision, ``invited`` teams have not joined yet, ``failing``
+    webhooks failed last; ``room`` are the bytes of files that are stored and allowed;
+    ``quiet_since`` is the time of the last submission.
 
     >>> board = {"status": "open", "phase": "main", "deadline": "1970-01-02T00:00:00Z",
     ...     "phases": [], "ladder": "board", "registration": "open"}
     >>> budget = {"questions": 100, "used": 85, "remaining": 15, "registered": 4, "teams": 4}
-    >>> quiet = {"waiting": 2, "failing": 0, "room": (0, 1), "quiet_since": 0, "now": 0}
-    >>> for item in find_attention(board, budget, **quiet):
+    >>> quiet = {"failing": 0, "room": (0, 1), "quiet_since": 0, "now": 0}
+    >>> for item in find_attention(board, budget, waiting=2, invited=0, **quiet):
     ...     print(item.sentence)
     2 requests to join wait for your decision.
     The deadline is in 1 day.
@@ -102,7 +104,10 @@ def find_attention(
             sentence = f"The deadline is in {rough_duration(left)}."
             items.append(Attention(sentence, "Change it", "/organise/settings/times"))
     items += _find_shortages(board, budget, room)
-    if not budget["registered"]:
+    if not budget["registered"] and invited:
+        sentence = f"No team yet. Not used so far: {count(invited, 'invitation')}."
+        items.append(Attention(sentence, "See the invitations", "/organise/invitations"))
+    elif not budget["registered"]:
         items.append(Attention(*_FIRST_TEAMS[board["registration"]]))
     elif is_running and now - quiet_since >= _QUIET:
         sentence = f"No submission for {rough_duration(now - quiet_since)}."

@@ -84,9 +84,12 @@ function enableDrop(form) {
   const name = element("span", "Or drop a file here.", { className: "hint" });
   name.setAttribute("role", "status");
   input.after(" ", name);
+  const message = form.elements.message; // the file's name tells submissions apart
+  let suggested = "";
   const showFile = () => {
     const file = input.files[0];
     name.textContent = file ? `${file.name}, ${formatBytes(file.size)}` : "Or drop a file here.";
+    if (file && message.value === suggested) message.value = suggested = file.name;
   };
   input.addEventListener("change", showFile);
   for (const kind of ["dragenter", "dragover"]) {
