@@ -65,11 +65,14 @@ class UploadQueue:
         queue.count += 1
         try:
             waited = queue.lock.locked()
-            try:
-                async with asyncio.timeout(self._seconds):
-                    await queue.lock.acquire()
-            except TimeoutError:
-                raise _too_many_uploads() from None
+            if waited:
+                try:
+                    async with asyncio.timeout(self._seconds):
+                        await queue.lock.acquire()
+                except TimeoutError:
+                    raise _too_many_uploads() from None
+            else:  # it need not wait, and a timer takes time
+                await queue.lock.acquire()
             try:
                 yield waited
             finally:
@@ -157,10 +160,18 @@ class AddressLimit:
         self._local = local  # whether loopback is counted, too: for tests
         networks = [] if proxies is None else proxies.split(",")
         self._proxies = [ipaddress.ip_network(network.strip()) for network in networks]
+        self._keys: dict[str, str | None] = {}  # by host: reading an address takes time
 
     def key_for_peer(self, peer: object) -> str | None:
         """Return the key that a peer address is counted under; None if it is not counted."""
         host = peer[0] if isinstance(peer, tuple) and peer else ""
+        if host not in self._keys:
+            if len(self._keys) >= _MAX_KEYS:
+                self._keys.clear()
+            self._keys[host] = self._find_key(host)
+        return self._keys[host]
+
+    def _find_key(self, host: str) -> str | None:
         try:
             address = ipaddress.ip_address(host)
         except ValueError:
