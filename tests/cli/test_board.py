@@ -165,6 +165,16 @@ def test_amending_a_nested_key_keeps_the_others(run_cli, folder):
     assert "quota" not in output
 
 
+def test_an_amendment_names_rules_as_people_write_them(run_cli, folder):
+    run_cli("board", "create", folder)
+    arguments = ["--set", "window={submissions: 7, days: 1}", "--set", "end=2098-01-31T00:00:00Z"]
+    run_cli("board", "amend", "first", *arguments, "--yes")
+    arguments = ["--set", "window={submissions: 8, days: 1}", "--set", "end=2099-01-31T00:00:00Z"]
+    output = run_cli("board", "amend", "first", *arguments).out
+    assert "  window.submissions: 7 -> 8\n" in output
+    assert "  end: 2098-01-31T00:00:00Z -> 2099-01-31T00:00:00Z\n" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

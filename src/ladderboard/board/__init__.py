@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ladderboard.board._amendments import compare_with_folder as compare_with_folder
     from ladderboard.board._amendments import count_changed_labels as count_changed_labels
     from ladderboard.board._amendments import diff_rules as diff_rules
+    from ladderboard.board._amendments import differing_parts as differing_parts
     from ladderboard.board._amendments import read_corrected_labels as read_corrected_labels
     from ladderboard.board._backup import BackedUpBoard as BackedUpBoard
     from ladderboard.board._backup import Backup as Backup
@@ -192,6 +193,7 @@ __getattr__, __dir__ = lazy_exports(
             "compare_with_folder",
             "count_changed_labels",
             "diff_rules",
+            "differing_parts",
             "read_corrected_labels",
         ),
         "_backup": (

@@ -439,7 +439,7 @@ class FolderDifferences:
             name
             for key, pair in self.rules.items()
             if key not in first.rules
-            for name, _, _ in _differing_parts(key, *pair)
+            for name, _, _ in differing_parts(key, *pair)
         ]
 
     def __bool__(self) -> bool:
@@ -452,7 +452,7 @@ class FolderDifferences:
             f"{name} is {_quote_difference(in_folder, on_board)} in the folder and "
             f"{_quote_difference(on_board, in_folder)} on the board"
             for key, pair in self.rules.items()
-            for name, in_folder, on_board in _differing_parts(key, *pair)
+            for name, in_folder, on_board in differing_parts(key, *pair)
         ]
         if self.columns:
             lines.append(f"the rows of the holdout differ in {', '.join(self.columns)}")
@@ -532,29 +532,25 @@ def _same_column(before: HoldoutTable, after: HoldoutTable, name: str) -> bool:
     return len(old) == len(new) and list(old) == list(new)
 
 
-def _differing_parts(name: str, in_folder: Any, on_board: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the parts of a key that differ, by the names that people write.
+def differing_parts(name: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the parts of a rule that differ, by the names that people write.
 
-    >>> list(_differing_parts("phases", [{"name": "a", "end": "x"}], [{"name": "a", "end": "y"}]))
+    >>> list(differing_parts("phases", [{"name": "a", "end": "x"}], [{"name": "a", "end": "y"}]))
     [('end', 'x', 'y')]
-    >>> list(_differing_parts("files", {"bytes": 1, "rows": 2}, {"bytes": 1, "rows": 3}))
-    [('files.rows', 2, 3)]
+    >>> list(differing_parts("window", {"questions": 1, "days": 2}, {"questions": 3, "days": 2}))
+    [('window.submissions', 1, 3)]
     """
-    if isinstance(in_folder, dict) and isinstance(on_board, dict):
-        for key in {**in_folder, **on_board}:
-            if in_folder.get(key) != on_board.get(key):
-                yield from _differing_parts(f"{name}.{key}", in_folder.get(key), on_board.get(key))
-    elif (
-        isinstance(in_folder, list)
-        and isinstance(on_board, list)
-        and len(in_folder) == len(on_board)
-    ):
-        for at, pair in enumerate(zip(in_folder, on_board, strict=True)):
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**one, **other}:
+            if one.get(key) != other.get(key):
+                yield from differing_parts(f"{name}.{key}", one.get(key), other.get(key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for at, pair in enumerate(zip(one, other, strict=True)):
             if pair[0] != pair[1]:
-                yield from _differing_parts(f"{name}[{at}]", *pair)
+                yield from differing_parts(f"{name}[{at}]", *pair)
     else:
-        name = re.sub(r"^questions$", "submissions", re.sub(r"^loss\b", "metric", name))
-        yield re.sub(r"^phases\[\d+\]\.", "", name), in_folder, on_board
+        name = re.sub(r"\bquestions$", "submissions", re.sub(r"^loss\b", "metric", name))
+        yield re.sub(r"^phases\[\d+\]\.", "", name), one, other
 
 
 def _quote_difference(value: Any, other: Any) -> str:

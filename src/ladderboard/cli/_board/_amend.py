@@ -201,22 +201,14 @@ def _describe_amendment(board: str, outcome: dict[str, Any]) -> list[str]:
         ]
     if not outcome["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
+    from ladderboard.board import differing_parts  # noqa: PLC0415 - keeps --help fast
+
     lines = [
-        line
+        f"{name}: {_format_value(before)} -> {_format_value(after)}"
         for key, (old, new) in outcome["changes"].items()
-        for line in _describe_change(key, old, new)
+        for name, before, after in differing_parts(key, old, new)
     ]
     return [f"{board} is amended, as its ledger records:", *(f"  {line}" for line in lines)]
-
-
-def _describe_change(key: str, old: Any, new: Any) -> list[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        return [
-            f"{key}.{part}: {_format_value(old.get(part))} -> {_format_value(value)}"
-            for part, value in new.items()
-            if value != old.get(part)
-        ]
-    return [f"{key}: {_format_value(old)} -> {_format_value(new)}"]
 
 
 def _format_value(value: Any) -> str:

@@ -217,6 +217,12 @@ _EVENT_TEXTS = {
 }
 
 
+def _describe_change(rule: str, value: Any) -> str:
+    name = {"phases": "dates", "questions": "submissions", "loss": "metric"}.get(rule, rule)
+    name = name.replace("_", " ")
+    return f"{name} {value:,}" if type(value) is int else name
+
+
 def _describe_entry(entry: Mapping[str, Any], display: DisplayRules) -> str | None:
     """Return an entry of the ledger in words; None for one that says nothing to an organiser.
 
@@ -224,8 +230,8 @@ def _describe_entry(entry: Mapping[str, Any], display: DisplayRules) -> str | No
     >>> accuracy = DisplayRules("accuracy", shown_as="complement")
     >>> _describe_entry({"kind": "question", "improved": True, "value": 0.25}, accuracy)
     'New best: accuracy 0.75'
-    >>> _describe_entry({"kind": "amended", "changes": {"phases": [], "per_team": 9}}, accuracy)
-    'Rules changed: phases, per team'
+    >>> _describe_entry({"kind": "amended", "changes": {"phases": [], "questions": 900}}, accuracy)
+    'Rules changed: dates, submissions 900'
     >>> _describe_entry({"kind": "ladder", "ladder": 3}, accuracy) is None
     True
     """
@@ -238,7 +244,8 @@ def _describe_entry(entry: Mapping[str, Any], display: DisplayRules) -> str | No
     if kind == "amended":
         if "labels" in entry["changes"]:
             return "Labels corrected"
-        return f"Rules changed: {', '.join(entry['changes']).replace('_', ' ')}"
+        changes = [_describe_change(*change) for change in entry["changes"].items()]
+        return f"Rules changed: {', '.join(changes)}"
     text = _EVENT_TEXTS.get(kind)
     if text is not None and entry.get("charged"):
         text += f"; {count(entry['charged'], 'submission')} charged"
