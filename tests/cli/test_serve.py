@@ -1,6 +1,7 @@
 """``ladderboard serve``: refusals, and the output at the start."""
 
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -18,7 +19,7 @@ def serve(run_cli, monkeypatch):
         announce(f"http://{config.host}:{config.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
-    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server.check_port_free", lambda *_: None)
     return lambda *arguments: run_cli("serve", *arguments)
 
 
@@ -66,6 +67,15 @@ def test_the_next_steps_name_the_board_and_the_database(serve, run_cli, folder):
         assert (f"'Team {index + 2}'" in output) == (index < 3)
     assert "with the token of a team as LADDERBOARD_TOKEN" in output
     assert "-f predictions.csv" in output
+
+
+@pytest.mark.parametrize("registration", ["invited", "organiser"])
+def test_a_board_with_invitations_says_how_to_invite(serve, folder, registration):
+    with (folder / "board.yaml").open("a") as rules:
+        rules.write(f"registration: {registration}\n")
+    output = serve("folder", "--key-file", "my.key").out
+    command = "team invite first --url http://127.0.0.1:8000 --key-file my.key\n"
+    assert (command in output) is (registration == "invited")
 
 
 def test_serve_lists_some_of_many_boards(serve, folder, monkeypatch):
@@ -203,26 +213,19 @@ def test_a_port_in_use_is_refused(run_cli, folder):
 
 
 @pytest.mark.parametrize("missing", ["fastapi", "yaml"])
-def test_a_missing_extra_is_named(run_cli, folder, monkeypatch, missing):
-    import ladderboard.cli._serve
-    import ladderboard.server
-
-    # Both are imported again; later tests need the original modules.
-    monkeypatch.delattr(ladderboard, "server")
-    monkeypatch.setattr(ladderboard.cli, "_serve", ladderboard.cli._serve)
-    monkeypatch.setitem(sys.modules, missing, None)
-    again = ("ladderboard.server", "ladderboard.cli._serve")
-    for name in [module for module in sys.modules if module.startswith(again)]:
-        monkeypatch.delitem(sys.modules, name)
-    result = run_cli("serve", folder)
-    assert result.code == 2
-    assert "ladderboard[server]" in result.err
+def test_a_missing_extra_is_named(folder, missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from ladderboard.cli import main; main()"
+    result = subprocess.run(
+        [sys.executable, "-c", code, "serve", folder], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert "ladderboard[server]" in result.stderr
 
 
 def test_names_and_addresses_of_a_public_server(serve, run_cli, monkeypatch, folder):
     served = []
     monkeypatch.setattr("ladderboard.server.serve", lambda config, **_: served.append(config))
-    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server.check_port_free", lambda *_: None)
     arguments = [
         "--url",
         "https://boards.example.org/",

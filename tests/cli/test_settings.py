@@ -38,7 +38,7 @@ def served(run_cli, monkeypatch):
         announce(f"http://{config.host}:{config.port}", boards.create_first_token())
 
     monkeypatch.setattr("ladderboard.server.serve", stand_in)
-    monkeypatch.setattr("ladderboard.server._process._listener.check_port_free", lambda *_: None)
+    monkeypatch.setattr("ladderboard.server.check_port_free", lambda *_: None)
 
     def run(*arguments):
         calls.clear()

@@ -309,7 +309,11 @@ def format_next_steps(
         f"  -f {predictions}",
         f"{program_command()} leaderboard {url}/boards/{board.slug}{insecure}",
     ]
-    return [f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
+    steps = [f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
+    if name is not None and board.rules.registration == "invited":
+        invite = f"team invite {board.slug} --url {url}{key}"
+        steps += ["To invite teams, one link for each:", "", f"  {program_command()} {invite}", ""]
+    return steps
 
 
 def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:

@@ -34,6 +34,10 @@ metric: accuracy
 # write {{name: accuracy, classes: [cat, dog]}} instead of accuracy.
 # display: {{name: accuracy, digits: 3}}
 
+# If your files have other columns than id, label and prediction:
+# columns: {{id: image_id, prediction: target}}
+# Files for participants go into data/ beside this file.
+
 # Total submissions, and the maximum number of teams. Each team's share is reserved. What shows
 # with how many rows: ladderboard plan --n ROWS --submissions 1000 --teams 20
 submissions: 1000
