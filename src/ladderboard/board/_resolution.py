@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_list
+from ladderboard._formatting import format_digits, format_list
 from ladderboard.bounds import (
     MORE_ROWS,
     TYPICAL_LOSS,
@@ -117,7 +117,7 @@ def _words(rules: Rules, here: Resolution) -> dict[str, Any]:
     """Return the score for which gains are stated, and how gains are formatted."""
     display = rules.display
     return {
-        "near": f"{display.name} {display.metric_value(here.released):.3g}",
+        "near": f"{display.name} {format_digits(display.metric_value(here.released), 3)}",
         "gain_text": lambda gain: display.gain_text(gain, here.released),
     }
 
@@ -131,6 +131,6 @@ def describe_sizes(rules: Rules, sizes: tuple[int, ...] = (1_000, 5_000, 20_000)
         gains.append(f"{display.gain_text(result.usual_gain, result.released)} with {rows}")
     return (
         f"The smallest gain that shows near {display.name} "
-        f"{display.metric_value(TYPICAL_LOSS):.3g}, after a team's third record: "
+        f"{format_digits(display.metric_value(TYPICAL_LOSS), 3)}, after a team's third record: "
         f"{format_list(gains)}."
     )
