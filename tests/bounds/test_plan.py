@@ -348,7 +348,7 @@ def test_without_a_standard_error_gains_are_multiples_of_it():
     assert any(
         "give the score of a good model and its standard error" in text for text in made.shown
     )
-    assert any("What holds for macro-F1" in text for text in made.shown)
+    assert any("For macro-F1 go by the simulated attacks" in text for text in made.shown)
 
 
 @pytest.mark.parametrize(

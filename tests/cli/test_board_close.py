@@ -180,7 +180,7 @@ def test_a_closed_board_is_exported_as_a_site_again(run_cli, board):
     }
     assert {"holdout", "file"} < set(kinds(read_bundle(SITE / "first.bundle")))
     page = (SITE / "verify.html").read_text()
-    assert "every draw, the labels, what teams submitted." in page
+    assert "every draw, the labels, the submissions." in page
     output = run_cli("board", "close", "first", "--site", "other", "--out", "own.bundle").out
     assert (Path("other/first.bundle").read_bytes()) == Path("own.bundle").read_bytes()
     assert "own.bundle holds" in output

@@ -144,7 +144,7 @@ def test_every_problem_is_listed(run_guard, guard_folder):
     first, *lines = result.err.splitlines()
     assert first == "ladderboard: 2 problems were found:"
     assert "2 missing ids: 'row 0', 'row 1'" in lines[0]
-    assert "is not a number: 1 id ('row 2')" in lines[1]
+    assert "is not a number, such as 'x'; choose from 0, 1: 1 id ('row 2')" in lines[1]
     error = run_guard("ask", "guard.db", "bad.csv", "--json").json["error"]
     assert error["code"] == "invalid_predictions"
     codes = [(problem["code"], problem["count"], problem["ids"]) for problem in error["problems"]]

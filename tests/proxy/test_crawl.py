@@ -25,7 +25,11 @@ class Links(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        self.found += [(tag, value) for name, value in attributes if name in _LEADS]
+        self.found += [
+            ("form" if name == "formaction" else tag, value)
+            for name, value in attributes
+            if name in _LEADS
+        ]
 
 
 def crawl(browser):

@@ -117,6 +117,7 @@ EXPECTED = {
     "GET /boards/{board}/submit": {"": (200,) * 5},
     # A form needs a CSRF token, whatever token is sent.
     "POST /boards/{board}/submit": {"": (403,) * 5, "strange": (403, 403)},
+    "POST /boards/{board}/check": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/organise": organisers_only(200),
     "POST /boards/{board}/organise": {"": (403,) * 5, "strange": (403, 403)},
     "GET /boards/{board}/organise/teams": organisers_only(200),

@@ -219,7 +219,7 @@ def test_the_site_of_a_board_without_submissions(empty_server, tmp_path):
     site = write_site(board, tmp_path / "out")
     crawl_site(site.folder)
     page = (site.folder / "index.html").read_text()
-    assert ", before anybody had asked." in page
+    assert ", before the first submission." in page
     assert "No team has a final score." in (site.folder / "leaderboard.html").read_text()
     for path in site.folder.glob("*.html"):
         assert "<tr><td" not in path.read_text()

@@ -156,17 +156,23 @@ class RemoteHoldout(_Remote):
     @property
     def remaining(self) -> int:
         """The number of questions left, over all ladders."""
-        return self.summary().remaining
+        answer = self._get_meter()
+        with _reading_answer(self._transport.url):
+            return int(answer["remaining"])
 
     @property
     def released(self) -> float | None:
         """The current estimate on this ladder; 1 before the first question."""
-        return self.summary().released
+        answer = self._get_meter()
+        with _reading_answer(self._transport.url):
+            return _optional_float(answer["released"])
 
     @property
     def certificate(self) -> Certificate:
         """The certificate for the best model asked on this ladder so far."""
-        return self.summary().bound
+        answer = self._get_meter()
+        with _reading_answer(self._transport.url):
+            return Certificate.read(answer["bound"])
 
     @property
     def head(self) -> str:
