@@ -414,9 +414,11 @@ def bar_chart(bars: Sequence[Bar], **texts: str) -> Markup | None:
         return None
     xs = Range(0.0, max([1.0, *(bar.value for bar in bars)]))
     widest = max(text_width(format_number(bar.value)) for bar in bars)
+    names = max(text_width(bar.name) for bar in bars)
 
     def draw(width: float, _: float) -> tuple[float, list[Markup]]:
-        area = PlotArea(0.36 * width, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
+        left = min(names + 10, 0.5 * width)
+        area = PlotArea(left, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
         elements = []
         for index, bar in enumerate(bars):
             top, left, right = 24.0 * index, coord(area.left), area.x(bar.value)
