@@ -417,8 +417,8 @@ def bar_chart(bars: Sequence[Bar], **texts: str) -> Markup | None:
     names = max(text_width(bar.name) for bar in bars)
 
     def draw(width: float, _: float) -> tuple[float, list[Markup]]:
-        left = min(names + 10, 0.5 * width)
-        area = PlotArea(left, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
+        start = min(names + 10, 0.5 * width)
+        area = PlotArea(start, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
         elements = []
         for index, bar in enumerate(bars):
             top, left, right = 24.0 * index, coord(area.left), area.x(bar.value)
