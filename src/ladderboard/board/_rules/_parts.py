@@ -346,7 +346,7 @@ class FileRules:
 
 
 _METRIC_DIGITS = 12  # 1 - 0.1 is 0.9
-_NARROW = 0.3  # of a metric's range: wider intervals help nobody
+_NARROW = 0.3  # of the range of a metric: wider intervals are not shown
 
 
 def round_for_display(display: DisplayRules, loss: float | None) -> float | None:
