@@ -53,13 +53,16 @@ class _Choice(NamedTuple):
     release_accounts: int  # up to as many, release noise is that of one account
     growth: float
     examples_power: float  # the step of one account grows with this power of their number
+    # Beyond 1,000 questions the step grows with this power of their number: of one account, and
+    # of several.
+    questions_power: tuple[float, float]
 
 
 _CHOICES = {
-    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75, 0.0),
+    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75, 0.0, (0.12, 0.12)),
     # Smaller steps that grow faster: an attack by quiet guesses is left as much, because only
     # growth ends it, and the first records show earlier.
-    "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0, 0.172851),
+    "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0, 0.172851, (0.12, 0.15)),
 }
 # From the first number of examples on, up to the second: to 0.564. More examples have room for more
 # steps, so that an attacker with few questions gains more standard errors of a score.
@@ -67,7 +70,7 @@ _STEP_EXAMPLES = 5_000, 10_000
 # How many times the first step a step can be; more for more examples, fewer for fewer questions.
 _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.25, 0.2
 _SHARING = 0.25  # of the changes of all other accounts together
-_FREE_QUESTIONS, _QUESTIONS_POWER = 1_000, 0.12
+_FREE_QUESTIONS = 1_000
 _UNSHARED_ACCOUNTS = 2
 _LEAST_DEVIATION = 0.5  # of losses, as a share of the released value
 # What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
@@ -271,8 +274,8 @@ class GrowingLadder(Mechanism):
         accounts = min(teams, 2) if accounts is None else accounts
         accounts = _settings.integer("accounts", accounts, at_least=1, at_most=teams)
         factor = PROTECTIONS[_settings.choice("protection", protection, tuple(PROTECTIONS))]
-        factor *= max(questions / _FREE_QUESTIONS, 1.0) ** _QUESTIONS_POWER
         choice = _CHOICES[_settings.choice("scale", scale, tuple(_CHOICES))]
+        factor *= max(questions / _FREE_QUESTIONS, 1.0) ** choice.questions_power[accounts > 1]
         return cls(
             step=_first_step(choice, n, accounts) * factor,
             growth=choice.growth,
