@@ -59,7 +59,7 @@ class _Choice(NamedTuple):
 
 
 _CHOICES = {
-    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75, 0.0, (0.12, 0.12)),
+    "value": _Choice((1.2, 1.75), (0.31, 0.6), (0.1, 0.8), 1, 0.75, 0.0, (0.09, 0.12)),
     # Smaller steps that grow faster: an attack by quiet guesses is left as much, because only
     # growth ends it, and the first records show earlier.
     "model": _Choice((0.5, 1.4), (0.4, 0.6), (0.2, 0.8), 2, 1.0, 0.172851, (0.12, 0.15)),
