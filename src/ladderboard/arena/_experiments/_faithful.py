@@ -239,7 +239,8 @@ def _verdict_line(row: FaithfulnessRow) -> str:
     unit = math.sqrt(row.n)
     mechanism = PROBED_MECHANISMS[row.mechanism](row.n, row.questions)
     settings = mechanism.comparison(row.n)
-    sizes = [f"{size * unit:.3g}" if size else "" for size in (settings.step, settings.grid)]
+    grid = 0.0 if mechanism.hides_value else settings.grid
+    sizes = [f"{size * unit:.3g}" if size else "" for size in (settings.step, grid)]
     measured = [""] * 6
     if row.confidence is not None:
         measured = [
