@@ -201,6 +201,7 @@ def test_amendments_that_are_refused(run_cli, folder, arguments, message):
     ("changes", "message"),
     [
         (["teams=6"], "fall from 9 to 6. Raise submissions to 55 to keep 9."),
+        (["submissions=20"], "fall from 9 to 4. Give --yes"),
         (["end=2020-01-31T00:00:00Z"], "The deadline 2020-01-31T00:00:00Z is past"),
     ],
 )
@@ -258,6 +259,25 @@ def test_the_files_for_participants_are_replaced(run_cli, folder):
     (folder / "data/a b").write_text("x")
     refused = run_cli("board", "data", "first", folder)
     assert (refused.code, "The name of a data file" in refused.err) == (2, True)
+
+
+def test_a_folder_s_rules_take_back_earlier_amendments_after_a_yes_only(run_cli, folder):
+    run_cli("board", "create", folder)
+    run_cli("board", "amend", "first", "--set", "end=2098-12-31T00:00:00Z", "--set", "files.rows=9")
+    rules = folder / "board.yaml"
+    rules.write_text(rules.read_text() + "description: Second\nfiles: {rows: 9}\n")
+    refused = run_cli("board", "amend", "first", "--rules", folder)
+    assert refused.code == 2
+    expected = (
+        "This file takes back what was amended before: end: 2098-12-31T00:00:00Z -> None. "
+        "Give --yes"
+    )
+    assert expected in " ".join(refused.err.split())
+    assert "end: 2098-12-31T00:00:00Z -> None" in (
+        run_cli("board", "amend", "first", "--rules", folder, "--yes").out
+    )
+    rules.write_text(rules.read_text().replace("Second", "Third"))
+    assert run_cli("board", "amend", "first", "--rules", folder).code == 0
 
 
 def test_a_folder_s_rules_amend_the_board(run_cli, folder):

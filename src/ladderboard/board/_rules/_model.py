@@ -250,7 +250,7 @@ class Rules:
         ladderboard.errors.InvalidRules: Metric cannot change: releases under two losses cannot be
         compared, and the commitment names this one.
         """
-        problems = RuleProblems()
+        problems = RuleProblems(least_teams=self.teams)
         after = _build_rules(merge_changes(self, changes, problems), problems, None)
         check_amendment(self, after, used, problems)
         problems.refuse_if_any()
@@ -477,9 +477,10 @@ def warn_of_amendment(before: Rules, after: Rules, now: float) -> list[str]:
     equal_part = (after.questions - after.scored_baseline_count) // after.teams
     if after.share < before.share and after.per_team >= equal_part:  # not by a lower per_team
         needed = after.teams * before.share + after.scored_baseline_count
+        lowered = after.questions < before.questions  # then it is what the organiser wants
         warnings.append(
-            f"Each team's reserved submissions fall from {before.share:,} to {after.share:,}. "
-            f"Raise submissions to {needed:,} to keep {before.share:,}."
+            f"Each team's reserved submissions fall from {before.share:,} to {after.share:,}."
+            + ("" if lowered else f" Raise submissions to {needed:,} to keep {before.share:,}.")
         )
     return warnings
 

@@ -90,10 +90,11 @@ class RuleProblems:
     """Collects the problems of a board's rules, each with its line.
 
     ``names`` has the names under which people gave keys, such as end for that of the last phase.
+    ``least_teams`` is how many teams the rules must allow: an amendment cannot lower them.
     """
 
-    def __init__(self, where: str = "") -> None:
-        self.where = where
+    def __init__(self, where: str = "", *, least_teams: int = 1) -> None:
+        self.where, self.least_teams = where, least_teams
         self.lines: Lines = {}
         self.found: list[tuple[int, Problem]] = []
         self.names: dict[str, str] = {}
@@ -482,7 +483,8 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
     if not related & keys.wrong:
         if not share:
             available = questions - baselines
-            fewer = f", or lower teams to at most {available}" if available > 0 else ""
+            can_be_fewer = available >= keys.problems.least_teams
+            fewer = f", or lower teams to at most {available}" if can_be_fewer else ""
             minus = f" less {baselines} for baselines" if baselines else ""
             default_note = "" if keys.has("teams") else " (the default)"
             keys.add_problem(

@@ -22,6 +22,8 @@ from ladderboard.cli._output import echo, echo_json
 from ladderboard.errors import InvalidSetting, StaleCopy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ladderboard.board import Board, Boards
 
 _TEXT_KEYS = {"title", "description", "display.name"}
@@ -59,7 +61,10 @@ def amend(
     ] = "best",
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Change it also if teams lose by it, as by an early deadline."),
+        typer.Option(
+            "--yes",
+            help="Change it without asking: also what teams lose by, or an earlier amendment.",
+        ),
     ] = False,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
@@ -117,6 +122,8 @@ def _amend_rules(
     before = board.rules
     changes = _changes_from_options(settings) if file is None else _changes_from_file(board, file)
     warnings = [] if yes or not changes else board.amendments.warnings(changes)
+    if file is not None and not yes:
+        warnings += _describe_taken_back(board, changes)
     if warnings:
         confirm_change(" ".join(warnings))
     after = board.amendments.amend(organiser(), changes) if changes else before
@@ -138,6 +145,37 @@ def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidSetting(f"{path} cannot be read: {reason}.") from None
     return diff_rules(board.rules, read_rules(text, where=path.name, slug=board.slug))
+
+
+def _describe_taken_back(board: "Board", changes: dict[str, Any]) -> list[str]:
+    """Return a warning if changes restore what the board was created with."""
+    before, after = (rules.describe() for rules in (board.rules, board.rules.amended(changes)))
+    created = board.book.opening["rules"]["board"]
+    restored = {key: value for key, value in after.items() if value != before.get(key)}
+    since = {part[0] for part in _differences(created, restored)}
+    parts = [part for part in _differences(before, restored) if part[0] not in since]
+    if not parts:
+        return []
+    lost = "; ".join(map(_format_change, parts))
+    return [f"This file takes back what was amended before: {lost}."]
+
+
+def _differences(
+    before: "Mapping[str, Any]", after: "Mapping[str, Any]"
+) -> list[tuple[str, Any, Any]]:
+    """Return the parts of the rules of ``after`` that differ, by the names that people write."""
+    from ladderboard.board import differing_parts  # noqa: PLC0415 - keeps --help fast
+
+    return [
+        part
+        for key, value in after.items()
+        for part in differing_parts(key, before.get(key), value)
+    ]
+
+
+def _format_change(part: tuple[str, Any, Any]) -> str:
+    name, before, after = part
+    return f"{name}: {_format_value(before)} -> {_format_value(after)}"
 
 
 def _changes_from_options(settings: list[str]) -> dict[str, Any]:
@@ -201,14 +239,9 @@ def _describe_amendment(board: str, outcome: dict[str, Any]) -> list[str]:
         ]
     if not outcome["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
-    from ladderboard.board import differing_parts  # noqa: PLC0415 - keeps --help fast
-
-    lines = [
-        f"{name}: {_format_value(before)} -> {_format_value(after)}"
-        for key, (old, new) in outcome["changes"].items()
-        for name, before, after in differing_parts(key, old, new)
-    ]
-    return [f"{board} is amended, as its ledger records:", *(f"  {line}" for line in lines)]
+    before, after = ({key: pair[at] for key, pair in outcome["changes"].items()} for at in range(2))
+    lines = [f"  {_format_change(part)}" for part in _differences(before, after)]
+    return [f"{board} is amended, as its ledger records:", *lines]
 
 
 def _format_value(value: Any) -> str:
