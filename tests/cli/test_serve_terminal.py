@@ -38,6 +38,8 @@ def test_requests_are_not_logged_over_the_token(tmp_path):
             url = re.search(rb"Ladderboard is at (http://[\d.:]+)", output)[1].decode()
             statuses = [httpx.get(url + path).status_code for path in ("/", "/healthz", "/nothing")]
             assert statuses == [200, 200, 404]
+            httpx.post(f"{url}/api/v1/boards/digits/submissions")
+            output = read_until(master, b"POST /api/v1/boards/digits/submissions: 404 in", output)
             os.killpg(process.pid, signal.SIGINT)
             output = read_until(master, b"Stopped.", output)
         finally:

@@ -85,6 +85,13 @@ def test_every_setting_is_listed_as_text(run_cli, config, monkeypatch):
     assert run_cli("settings").out.startswith("Settings file: none; --config FILE or")
 
 
+def test_options_of_serve_go_before_the_file(run_cli, config):
+    rows = run_cli("settings", "--config", config, "--database", "other.db", "--json").json
+    values = {row["name"]: (row["value"], row["from"]) for row in rows["settings"]}
+    assert values["database"] == ("other.db", "command line")
+    assert values["key_file"][1] == "file"
+
+
 def test_no_secret_is_shown(run_cli, config, monkeypatch):
     config.write_text(f"[serve]\nmetrics_token = '{SECRET}'\n")
     config.chmod(0o600)

@@ -12,8 +12,23 @@ from ladderboard.cli._database import Config, require_server
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_err, echo_json, echo_table, wrap_lines
 
+_Database = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The database; the one of the settings if left out."),
+]
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="The key file; the one of the settings if left out."),
+]
 
-def settings(*, config: Config = None, as_json: AsJson = False) -> None:
+
+def settings(
+    *,
+    config: Config = None,
+    database: _Database = None,
+    key_file: _KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
     """List every setting of a server: its value, where the value comes from, and what it means.
 
     The command line takes precedence over the environment, the environment over the settings file,
@@ -21,7 +36,7 @@ def settings(*, config: Config = None, as_json: AsJson = False) -> None:
     Passwords and tokens are never shown.
     """
     require_server("settings")
-    resolved = server.find_settings(config)
+    resolved = server.find_settings(config, {"database": database, "key_file": key_file})
     values = list(resolved.values.values())
     unknown = server.unknown_variables(os.environ)
     if as_json:
@@ -92,14 +107,8 @@ def _format_variable(variable: "server.Variable") -> str | None:
 def doctor(
     *,
     config: Config = None,
-    database: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="The database; the one of the settings if left out."),
-    ] = None,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="The key file; the one of the settings if left out."),
-    ] = None,
+    database: _Database = None,
+    key_file: _KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the installation: everything that a server needs, with what to do about problems.

@@ -48,14 +48,14 @@ class ServerLog:
 
     def __init__(self, stream: TextIO | None, clock: Callable[[], int]) -> None:
         self._stream, self.clock = stream, clock
-        self._for_terminal = _is_terminal(sys.stderr if stream is None else stream)
+        self.for_terminal = _is_terminal(sys.stderr if stream is None else stream)
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line."""
         now = self.clock()
         stream = sys.stderr if self._stream is None else self._stream
         try:
-            if self._for_terminal:
+            if self.for_terminal:
                 stream.write(_format_for_terminal(datetime.fromtimestamp(now, UTC), event, fields))
                 return
             line = json.dumps({"time": format_time(now), "event": event, **fields})
@@ -88,9 +88,9 @@ def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> s
     >>> now = datetime(2026, 11, 16, 14, 5, tzinfo=UTC)
     >>> _format_for_terminal(now, "worker", {"state": "ended", "wait": 1})
     '14:05:00 UTC  worker: state ended, wait 1\n'
-    >>> post = {"method": "POST", "route": "/boards/{board}/submit", "status": 200, "ms": 41.2}
+    >>> post = {"method": "POST", "route": "/boards/digits/submit", "status": 200, "ms": 41.2}
     >>> _format_for_terminal(now, "request", post)
-    '14:05:00 UTC  POST /boards/{board}/submit: 200 in 41 ms\n'
+    '14:05:00 UTC  POST /boards/digits/submit: 200 in 41 ms\n'
     >>> failed = {"request": "4a5c", "error": "DiskFull", "said": "No space.", "at": ["a.py:1 f"]}
     >>> _format_for_terminal(now, "error", failed)
     '14:05:00 UTC  error: No space. (request 4a5c)\n'

@@ -15,7 +15,7 @@ from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -156,9 +156,23 @@ class RequestMiddleware:
             "ms": round(seconds * 1000, 1),
             "bytes": exchange.size,
         }
+        if self._log.for_terminal:
+            fields["route"] = _fill_in_board(route, scope.get("path_params", {}))
         if self._settings.log_client:
             fields["client"] = (scope.get("client") or ("",))[0]
         self._log.write("request", **fields)
+
+
+def _fill_in_board(route: str, params: Mapping[str, Any]) -> str:
+    r"""Return a route with its board's name, if that is safe to write to a terminal.
+
+    >>> _fill_in_board("/boards/{board}/submit", {"board": "digits"})
+    '/boards/digits/submit'
+    >>> _fill_in_board("/boards/{board}/submit", {"board": "\x1b[2J"})
+    '/boards/{board}/submit'
+    """
+    board = params.get("board", "")
+    return route.replace("{board}", board) if re.fullmatch(r"[a-z0-9-]{1,63}", board) else route
 
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
