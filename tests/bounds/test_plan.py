@@ -4,7 +4,9 @@ import json
 import math
 import re
 from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -335,7 +337,31 @@ def test_right_or_wrong_needs_no_standard_error():
     )
     better = plan(n=5000, questions=1000, metric="accuracy", best=0.95).describe()["metric"]
     assert better["gains"]["3"] < made.describe()["metric"]["gains"]["3"]
-    assert made.people.metric.notes == []
+    assert made.people.metric.notes(5000) == []
+
+
+def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
+    made = plan(n=5000, questions=1000, metric="roc_auc", best=0.9, positives=0.1)
+    assumed = made.describe()["metric"]["standard_error"]
+    rng = np.random.default_rng(1)
+    labels = np.arange(5000) < 500
+    distance = math.sqrt(2) * NormalDist().inv_cdf(0.9)
+    areas = [
+        lb.metric("roc_auc").value(labels, rng.normal(size=5000) + distance * labels)
+        for _ in range(400)
+    ]
+    # The standard deviation of 400 is within 10% of the true one 199 times in 200.
+    assert np.mean(areas) == pytest.approx(0.9, abs=0.002)
+    assert np.std(areas) == pytest.approx(assumed, rel=0.1)
+    stated = plan(n=5000, questions=1000, metric="roc_auc", best=0.9, standard_error=assumed)
+    assert made.shown[:3] == stated.shown[:3]
+    assert (
+        "Assumed: 10% of the 5,000 rows are positive, which gives AUC 0.9 a standard error of "
+        f"{assumed:.2g}. Set positives for another share."
+    ) in made.shown
+    usual = plan(n=5000, questions=1000, metric="roc_auc")
+    assert usual.shown[0].startswith("The smallest gain that shows near AUC 0.8: 0.01 after")
+    assert any("50% of the 5,000 rows" in line for line in usual.shown)
 
 
 def test_without_a_standard_error_gains_are_multiples_of_it():
@@ -361,6 +387,9 @@ def test_without_a_standard_error_gains_are_multiples_of_it():
         ({"metric": "roc_auc", "best": 1.0}, "that can be improved; got 1"),
         ({"metric": "accuracy", "best": 80}, "that can be improved; got 80"),
         ({"metric": "roc_auc", "standard_error": -1}, "must be a number above 0"),
+        ({"metric": "roc_auc", "positives": 1}, "positives must be a number above 0 and below 1"),
+        ({"metric": "roc_auc", "positives": 0.1, "standard_error": 0.1}, "not both"),
+        ({"metric": "f1", "positives": 0.1}, "does not follow from the share of positives"),
     ],
 )
 def test_what_a_plan_cannot_use_of_a_metric_is_refused(settings, message):

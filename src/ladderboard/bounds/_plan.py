@@ -45,6 +45,7 @@ TRIVIAL_ERROR = 0.5  # every risk lies within this of 0.5
 
 _TABLE_HEADS = {"n": "examples", "questions": "questions", "error": "error"}
 _CHANGES = (3, 5, 10)
+_USUAL_POSITIVES = 0.5
 
 
 def smallest_sufficient(condition: Callable[[int], bool]) -> int | None:
@@ -241,24 +242,47 @@ def default_mechanism_sentence(plan: Plan) -> str:
     )
 
 
+def _assume_spread(metric: Metric, best: Any, positives: Any) -> dict[str, float]:
+    """Return what is known of a score if its standard error follows from a share of positives."""
+    if positives is not None:
+        _settings.number("positives", positives, above=0, below=1)
+    share = _USUAL_POSITIVES if positives is None else float(positives)
+    score = 1 - TYPICAL_LOSS if best is None else _settings.number("best", best)
+    spread = metric.loss.planned_error(score, share)
+    if spread is not None:
+        return {"best": score, "positives": share, "spread": spread}
+    if positives is not None:
+        raise InvalidSetting(
+            f"The standard error of {metric.label} does not follow from the share of positives; "
+            "leave positives out."
+        )
+    return {}
+
+
 @dataclass(frozen=True)
 class PlannedMetric:
     """The metric of a plan, and what is known of a good model's score; both in the metric's unit.
 
     A score is a cost, such as 1 - AUC, RMSE squared or MAE itself, on a scale of its own. Steps of
     the default mechanism are multiples of the standard error, so the range of losses is not needed.
+
+    ``spread`` is the standard error times sqrt(n), if it follows from the share of positives.
     """
 
     metric: Metric
     best: float | None = None
     standard_error: float | None = None
+    positives: float | None = None
+    spread: float | None = None
 
     @classmethod
-    def read(cls, metric: Any, best: Any, standard_error: Any) -> PlannedMetric | None:
+    def read(
+        cls, metric: Any, best: Any, standard_error: Any, positives: Any
+    ) -> PlannedMetric | None:
         """Return the checked arguments; None without a metric."""
         if metric is None:
-            if best is not None or standard_error is not None:
-                raise InvalidSetting("best and standard_error need a metric.")
+            if any(value is not None for value in (best, standard_error, positives)):
+                raise InvalidSetting("best, standard_error and positives need a metric.")
             return None
         from ladderboard.losses import metric as make_metric  # noqa: PLC0415 - most plans have none
 
@@ -273,7 +297,12 @@ class PlannedMetric:
                 raise InvalidSetting(
                     f"A gain in {found.label} depends on where it is made; give best, too."
                 )
-        planned = cls(found, None, standard_error)
+        if standard_error is None:
+            planned = cls(found, **_assume_spread(found, best, positives))
+        elif positives is not None:
+            raise InvalidSetting("Give standard_error or positives, not both.")
+        else:
+            planned = cls(found, None, standard_error)
         if best is None:
             return planned
         best = _settings.number("best", best)
@@ -286,13 +315,17 @@ class PlannedMetric:
 
     @property
     def in_standard_errors(self) -> bool:
-        """Whether gains are stated in standard errors, because none was given."""
-        return not self.metric.loss.is_binary and self.standard_error is None
+        """Whether gains are stated in standard errors, because none is known."""
+        return not self.metric.loss.is_binary and self.standard_error is self.spread is None
 
     def _cost(self, score: float) -> float:
         """Return a score as a cost, 0 being perfect."""
         costs = {"complement": 1 - score, "percent": 1 - score / 100, "root": score * score}
         return costs.get(self.metric.shown_as, score)
+
+    def _error(self, n: int) -> float | None:
+        """Return the standard error on n examples."""
+        return self.standard_error if self.spread is None else self.spread / math.sqrt(n)
 
     @property
     def _released(self) -> float:
@@ -309,7 +342,7 @@ class PlannedMetric:
         """Return what a mechanism shows on ``rows`` examples; the standard error is of ``n``."""
         error = None
         if not self.metric.loss.is_binary:
-            error = self.standard_error
+            error = self._error(n)
             if error is None:
                 error = 1 / math.sqrt(n)  # any will do: gains are multiples of it
             else:
@@ -348,10 +381,15 @@ class PlannedMetric:
             return f"{self.metric.label} {self.metric.display(TYPICAL_LOSS):g}"
         return f"any {self.metric.label}"
 
-    @property
-    def notes(self) -> list[str]:
-        """What is missing for numbers in the metric, and what the promises are not about."""
+    def notes(self, n: int) -> list[str]:
+        """Return what is assumed or missing for numbers in the metric, and what is not promised."""
         label, notes = self.metric.label, []
+        if self.spread is not None:
+            share, error = 100 * (self.positives or 0), self._error(n)
+            notes.append(
+                f"Assumed: {share:.3g}% of the {n:,} rows are positive, which gives {self.near} a "
+                f"standard error of {error:.2g}. Set positives for another share."
+            )
         if self.in_standard_errors:
             notes.append(
                 f"To see them in {label}, give the score of a good model and its standard error "
@@ -375,7 +413,8 @@ class PlannedMetric:
             "title": self.metric.label,
             "direction": self.metric.direction,
             "best": self.best,
-            "standard_error": self.standard_error,
+            "standard_error": self._error(result.n),
+            "positives": self.positives,
             "in_standard_errors": self.in_standard_errors,
             "gains": gains,
             "attacker_gain": None
@@ -447,7 +486,7 @@ class People:
             gain_text=lambda loss: metric.gain_text(loss, n),
             with_more_rows=None if metric.in_standard_errors else more,  # they would be others
         )
-        return [*lines, *metric.notes]
+        return [*lines, *metric.notes(n)]
 
 
 def table_rows(plan: Plan) -> list[tuple[str, ...]]:
@@ -604,6 +643,7 @@ def plan(
     metric: Metric | str | None = None,
     best: float | None = None,
     standard_error: float | None = None,
+    positives: float | None = None,
 ) -> Plan:
     """Return a plan: give two of examples, questions and error, get the third.
 
@@ -624,10 +664,11 @@ def plan(
     teams, accounts, protection
         Teams with a ladder each, how many of them one attacker may hold, and the protection, for
         what the default mechanism shows; the promise is about one ladder.
-    metric, best, standard_error
+    metric, best, standard_error, positives
         The metric in whose unit the default's gains are stated, the score of a good model, and its
-        standard error on ``n`` examples. Right-or-wrong metrics need no standard error; for others
-        gains are in standard errors if it is left out.
+        standard error on ``n`` examples. Right-or-wrong metrics need no standard error. That of AUC
+        follows from the share of positives, 0.5 if left out. For others gains are in standard
+        errors if it is left out.
 
     Examples
     --------
@@ -643,7 +684,7 @@ def plan(
     0.06 after the eighth.
     """
     request = PlanRequest.read(n, questions, error, beta)
-    planned = PlannedMetric.read(metric, best, standard_error)
+    planned = PlannedMetric.read(metric, best, standard_error, positives)
     people = People(teams, accounts, protection, planned)
     people.resolution(1, 1)  # refuse wrong settings first
     first = request.row(WORST_CASE)

@@ -73,6 +73,10 @@ def plan(
         float | None,
         typer.Option(help="The standard error of that score on n rows, as from a bootstrap."),
     ] = None,
+    positives: Annotated[
+        float | None,
+        typer.Option(help="For AUC: the share of rows that are positive; 0.5 if left out."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")] = False,
     plot: Annotated[
         Path | None,
@@ -89,7 +93,7 @@ def plan(
     which gains a gate would prove at its first, tenth and last look.
     """
     if gate:
-        others = (questions, error, plot, metric, best, standard_error)
+        others = (questions, error, plot, metric, best, standard_error, positives)
         if any(option is not None for option in others):
             raise InvalidSetting("--gate goes with --n, --looks, --differ, --gain and --classes.")
         _plan_gate(n, looks, differ, gain, classes=classes, beta=beta, as_json=as_json)
@@ -116,6 +120,7 @@ def plan(
         metric=metric,
         best=best,
         standard_error=standard_error,
+        positives=positives,
     )
     if plot is not None:
         from ladderboard.arena import plan_figure  # noqa: PLC0415 - only if needed

@@ -151,6 +151,14 @@ class OpenFile:
         best = self._scorer.best_constant()
         return None if best is None else (best.risk, self._scorer.standard_error(best))
 
+    def plausible_model(self) -> tuple[float, float] | None:
+        """Return the risk of a plausible good model and its standard error, for the owner.
+
+        They depend on the labels, by how many each class has. None for a mean of losses.
+        """
+        result = self._scorer.plausible_model() if self._scorer.loss.uses_labels else None
+        return None if result is None else (result.risk, self._scorer.standard_error(result))
+
     def validate(self, predictions: Any, *, format: str | None = None) -> None:  # noqa: A002
         """Refuse predictions that cannot be scored, as a question or a look would; it is free."""
         self._scorer.read(predictions, format=format)

@@ -265,6 +265,13 @@ class Loss(ABC):
         """
         return None
 
+    def planned_error(self, value: float, positives: float) -> float | None:
+        """Return the standard error of a value times sqrt(n), without any labels.
+
+        ``positives`` is the share of examples that are positive. None if more must be known.
+        """
+        return None
+
     def class_sizes(self, labels: NDArray[Any]) -> dict[Any, int]:
         """Return how many examples each class has, if the standard error depends on it.
 

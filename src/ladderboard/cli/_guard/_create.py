@@ -283,7 +283,7 @@ def _describe_for_json(
 
 
 def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
-    """Return what a growing ladder shows, and what it leaves to an attacker; without labels."""
+    """Return what a growing ladder shows, and what it leaves to an attacker."""
     from ladderboard.bounds import (  # noqa: PLC0415 - keeps --help fast
         NOTHING_TO_PLAN_WITH,
         TYPICAL_LOSS,
@@ -295,23 +295,25 @@ def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
     mechanism, rules, budget = guard.meter.mechanism, guard.meter.rules, guard.meter.budget
     ladders, metric = rules["ladders"], rules.get("metric")
     by_model = mechanism.needs == "standard_error"
-    error = 0.5 / math.sqrt(rules["worth"])  # any will do: steps are multiples of it
+    typical = guard.plausible_model() if by_model else (TYPICAL_LOSS, None)
+    released, error = typical or (1.0, 0.5 / math.sqrt(rules["worth"]))
+    released = round(released, 3)  # of a plausible model: more digits would say nothing
     result = resolution(
         mechanism,
         n=rules["worth"],
         questions=budget,
         teams=ladders,
         accounts=mechanism.attacker_accounts(ladders),
-        released=1.0 if by_model else TYPICAL_LOSS,
-        standard_error=error if by_model else None,
+        released=released,
+        standard_error=error,
     )
     sentences = describe_resolution(
         result,
-        near="any score" if by_model else printable(format_risk(TYPICAL_LOSS, metric)),
+        near="any score" if typical is None else printable(format_risk(released, metric)),
         gain_text=lambda gain: (
             f"{gain / error:.2g} standard errors"
-            if by_model
-            else format_risk_gain(gain, TYPICAL_LOSS, metric) or "0"
+            if typical is None and error  # any would do: gains are multiples of it
+            else format_risk_gain(gain, released, metric) or "0"
         ),
     )
     return " ".join(sentences if bound.is_useful else [*sentences, NOTHING_TO_PLAN_WITH])

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 AVERAGES = ("macro", "weighted", "micro")
 FORMS = ("ovr", "ovo")
-_SHIFT = math.sqrt(2) * NormalDist().inv_cdf(0.8)  # between normal scores of two classes: AUC 0.8
+_PLAUSIBLE_AREA = 0.8
+_PLANNED_EXAMPLES = 10_000
 
 
 class _Tied:
@@ -240,15 +241,20 @@ class ScoreStatistic(Statistic):
         return [np.zeros(shape)]
 
 
-def _plausible_scores(positive: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _plausible_scores(
+    positive: NDArray[np.bool_], area: float = _PLAUSIBLE_AREA
+) -> NDArray[np.float64]:
     """Return the quantiles of a normal distribution for each class, mixed by a fixed seed.
+
+    ``area`` is the AUC of the two distributions.
 
     >>> positive = np.arange(1000) < 120
     >>> round(roc_auc(positive, _plausible_scores(positive)).value, 2)
     0.8
     """
     normal, scores = NormalDist(), np.empty(len(positive))
-    for mask, shift in ((positive, _SHIFT), (~positive, 0.0)):
+    distance = math.sqrt(2) * normal.inv_cdf(area)
+    for mask, shift in ((positive, distance), (~positive, 0.0)):
         n = int(np.count_nonzero(mask))
         quantiles = [normal.inv_cdf((at + 0.5) / n) + shift for at in range(n)]
         scores[mask] = np.random.default_rng(n).permutation(quantiles)
@@ -353,6 +359,20 @@ class RocAuc(CurveStatistic):
         if self.average == "weighted":
             return _weighted_mean(pairs, np.column_stack(sizes).astype(np.float64))
         return mean_estimate(pairs)
+
+    def planned_error(self, value: float, positives: float) -> float | None:
+        """That of normal scores with this area.
+
+        >>> round(RocAuc().planned_error(0.8, positives=0.1) / math.sqrt(5_000), 4)
+        0.0102
+        """
+        area = 1 - (1 - value) / self.unit
+        if not 0 < area < 1:
+            return None
+        count = min(max(round(positives * _PLANNED_EXAMPLES), 1), _PLANNED_EXAMPLES - 1)
+        positive = np.arange(_PLANNED_EXAMPLES) < count
+        error = self.curve(positive, _plausible_scores(positive, area)).standard_error
+        return error * math.sqrt(_PLANNED_EXAMPLES)
 
     def promise(self, labels: NDArray[Any]) -> Promise | None:
         """12 (n+ n-)² / (n (n² - 1)) examples, if the number of positives is published."""
