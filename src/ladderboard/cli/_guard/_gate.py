@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_confidence, format_count, printable
+from ladderboard._formatting import format_confidence, format_count, format_digits, printable
 from ladderboard.cli._app import make_group
 from ladderboard.cli._guard._files import (
     Columns,
@@ -221,11 +221,12 @@ def _check_margin(margin: float, metric: "Metric") -> None:
     if margin < 1 or unit == 1:
         return
     remedy = (
-        f"A margin of {metric.title} itself is not possible; use --metric mae."
+        f"To allow {margin:g} more than {metric.title} r, give ((r + {margin:g})² - r²) / "
+        f"{unit:.15g}; or use --metric mae."
         if metric.shown_as == "root"
         else f"{margin:g} is --margin {margin / unit:.3g}."
     )
-    raise InvalidSetting(f"A margin is in units of the loss, of which 1 is {unit:g}. {remedy}")
+    raise InvalidSetting(f"A margin is in units of the loss, of which 1 is {unit:.15g}. {remedy}")
 
 
 def _describe_unit(metric: "Metric") -> list[str]:
@@ -235,6 +236,9 @@ def _describe_unit(metric: "Metric") -> list[str]:
     text = f"Gains and margins are in units of the loss: {metric.loss.explanation}."
     if metric.shown_as in {"scaled", "root"}:
         text += f" {metric.title} {metric.display(0.01):.6g} is a loss of 0.01."
+    if metric.shown_as == "root":
+        allowed = f"{metric.title} {format_digits(metric.display(0.02), 3)}"
+        text += f" From there a margin of 0.01 allows {allowed}; from a smaller one it allows more."
     return [text]
 
 
@@ -320,7 +324,9 @@ def check(
     metric: MetricOfLog = None,
     margin: Annotated[
         float | None,
-        typer.Option(help='The margin of "not worse"; the gate\'s own if left out.'),
+        typer.Option(
+            help='The margin of "not worse", in units of the loss; the gate\'s own if left out.'
+        ),
     ] = None,
     require: Annotated[
         Requirement | None,
