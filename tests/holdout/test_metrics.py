@@ -52,6 +52,16 @@ def test_four_models_are_told_near_their_auc(guard, tmp_path):
     assert run_second_verifier(tmp_path / "bundle").startswith("7 entries, 4 questions")
 
 
+def test_classes_in_place_of_scores_are_answered_with_advice(guard):
+    scores = scores_with_auc(0.8, 1)
+    advice = "These predictions have only two values, but this metric orders the rows by them: "
+    for _ in range(2):  # a repeated answer, too
+        reply = guard.ask((scores > 1).astype(int))
+        assert advice in str(reply)
+    assert advice not in str(guard.ask(scores))
+    assert advice not in str(guard.ask(np.zeros(len(LABELS))))
+
+
 def test_the_certificate_counts_with_the_effective_number_of_examples(guard):
     reply = guard.ask(scores_with_auc(0.8, 1))
     promise = guard.status().opening["rules"]["promise"]

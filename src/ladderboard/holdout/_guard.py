@@ -219,6 +219,7 @@ class Holdout(OpenFile):
                 loss_texts(release, outcome.smallest_gain, shown),
                 again=outcome.repeated,
                 remaining=meter.remaining,
+                advice=self._scorer.loss.advice(submission.values),
             ),
             score=release.score,
             ladder=name,

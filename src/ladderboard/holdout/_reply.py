@@ -204,7 +204,9 @@ def is_unchanged(release: Release) -> bool:
     return not release.improved and release.score in {None, release.value}
 
 
-def format_reply(release: Release, texts: ReplyTexts, *, again: bool, remaining: int) -> str:
+def format_reply(
+    release: Release, texts: ReplyTexts, *, again: bool, remaining: int, advice: str = ""
+) -> str:
     """Return the sentences of a reply; in the past tense if it repeats an earlier answer."""
     sentences = []
     if release.score not in {None, release.value}:
@@ -220,7 +222,8 @@ def format_reply(release: Release, texts: ReplyTexts, *, again: bool, remaining:
         if unchanged and texts.gain is not None:
             sentences.append(format_undetected_gains(texts.gain))
     left = format_remaining(remaining)
-    return f"{' '.join(sentences)} {left[0].upper()}{left[1:]}."
+    sentences.append(f"{left[0].upper()}{left[1:]}.")
+    return " ".join([*sentences, advice] if advice else sentences)
 
 
 def _describe_best(release: Release, best: str) -> list[str]:

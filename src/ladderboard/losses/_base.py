@@ -233,6 +233,13 @@ class Loss(ABC):
         """Return predictions without a mistake, from the owner's labels. For the owner only."""
         return labels
 
+    def advice(self, predictions: NDArray[Any]) -> str:
+        """Return a sentence on valid predictions that are probably not what was meant, or ''.
+
+        It depends on the predictions only.
+        """
+        return ""
+
     @abstractmethod
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """Check predictions, given only the shape of the labels."""

@@ -211,6 +211,18 @@ class ScoreStatistic(Statistic):
             )
         return read
 
+    def advice(self, predictions: NDArray[Any]) -> str:
+        """Classes in place of scores order nothing within a class."""
+        if predictions.ndim != 1 or not len(predictions):
+            return ""
+        ends = predictions.min(), predictions.max()
+        if ends[0] == ends[1] or not np.isin(predictions, ends).all():
+            return ""
+        return (
+            "These predictions have only two values, but this metric orders the rows by them: send "
+            "probabilities, as from predict_proba, not classes."
+        )
+
     def perfect_predictions(self, labels: NDArray[Any]) -> NDArray[Any]:
         """A score of 1 for what is true."""
         read = self.read_labels(labels)
