@@ -286,6 +286,15 @@ def test_a_board_without_its_mark_is_a_problem(doctor, run_cli, database_options
         assert problems(doctor(*database_options)) == set()
 
 
+def test_a_closed_board_is_not_behind_its_mark(doctor, run_cli, database_options, tmp_path):
+    path = Path(database_options[1])
+    shutil.copy(path, tmp_path / "old.db")
+    assert run_cli("board", "close", "first", "--yes", *database_options).code == 0
+    assert problems(doctor(*database_options)) == set()
+    (tmp_path / "old.db").replace(path)
+    assert problems(doctor(*database_options)) == {"database"}
+
+
 def test_a_board_behind_its_mark_is_a_problem(doctor, run_cli, database_options, tmp_path):
     path = Path(database_options[1])
     shutil.copy(path, tmp_path / "old.db")

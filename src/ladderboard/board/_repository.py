@@ -29,7 +29,7 @@ from ladderboard.board._model import (
     stored_value,
 )
 from ladderboard.errors import BrokenDump, Conflict, NotAllowed, NotFound
-from ladderboard.ledger import STATE_COLUMNS, STATE_JOIN, SchemaModule
+from ladderboard.ledger import STATE_COLUMNS, STATE_ENTRIES, STATE_JOIN, SchemaModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -936,8 +936,8 @@ _VERSION_BY_SLUG = (
     "(SELECT book FROM main.board WHERE slug = ?), (SELECT MIN(book) FROM main.board))"
 )
 _SLUGS_AND_BOOKS = "SELECT slug, name FROM main.board JOIN main.book ON book = id"
-_BOOKS_AND_QUESTIONS = (
-    "SELECT slug, name, COALESCE(e.asked + e.charged, 0) FROM main.board b "  # noqa: S608
+_BOOKS_AND_ENTRIES = (
+    f"SELECT slug, name, {STATE_ENTRIES} FROM main.board b "  # noqa: S608
     f"JOIN main.book ON b.book = id {STATE_JOIN} ORDER BY slug"
 )
 _BOOK_BY_SLUG = f"{_SLUGS_AND_BOOKS} WHERE slug = ?"
@@ -974,8 +974,8 @@ def waiting_slugs(query: Query) -> list[str]:
 
 
 def list_books(query: Query) -> list[tuple[str, str, int]]:
-    """Return every board's slug, the name of its book, and the questions used."""
-    return [(row[0], row[1], row[2]) for row in query(_BOOKS_AND_QUESTIONS)]
+    """Return every board's slug, the name of its book, and how many entries it has."""
+    return [(row[0], row[1], row[2]) for row in query(_BOOKS_AND_ENTRIES)]
 
 
 def lock_server(view: TableView) -> None:

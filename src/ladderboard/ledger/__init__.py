@@ -70,6 +70,7 @@ from ladderboard.ledger._storage import (
 )
 from ladderboard.ledger._storage import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
 from ladderboard.ledger._storage import STATE_COLUMNS as STATE_COLUMNS
+from ladderboard.ledger._storage import STATE_ENTRIES as STATE_ENTRIES
 from ladderboard.ledger._storage import STATE_JOIN as STATE_JOIN
 from ladderboard.ledger._storage import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage import connect_sqlite as connect_sqlite

@@ -265,10 +265,10 @@ def _check_marks(path: Path, run: Run) -> Iterator[Finding]:
     """Check that every board has its mark, and is not behind it: others cannot be opened."""
     marks = {book: _find_mark(path, book) for _, book, _ in list_books(run)}
     positions = {book: mark.read_if_intact() for book, mark in marks.items()}
-    for slug, book, questions in list_books(run):  # after the marks: a server may run meanwhile
+    for slug, book, entries in list_books(run):  # after the marks: a server may run meanwhile
         position = positions.get(book)
         if book not in marks or (
-            position is not None and position.book == book and position.questions <= questions
+            position is not None and position.book == book and position.entries <= entries
         ):
             continue
         mark = marks[book].path.name

@@ -10,6 +10,7 @@ from ladderboard.ledger._storage._schema import select_from as select_from
 from ladderboard.ledger._storage._sql import COPY as COPY
 from ladderboard.ledger._storage._sql import EMPTY_CHAIN as EMPTY_CHAIN
 from ladderboard.ledger._storage._sql import STATE_COLUMNS as STATE_COLUMNS
+from ladderboard.ledger._storage._sql import STATE_ENTRIES as STATE_ENTRIES
 from ladderboard.ledger._storage._sql import STATE_JOIN as STATE_JOIN
 from ladderboard.ledger._storage._sql import ChainState as ChainState
 from ladderboard.ledger._storage._sql import EntryRow as EntryRow

@@ -45,6 +45,8 @@ STATE_JOIN = (
     f"WHERE place >= b.book * {_MAX_ENTRIES} AND place < (b.book + 1) * {_MAX_ENTRIES})"
 )
 """Joins the last entry of a book to a table ``b`` with a column ``book``."""
+STATE_ENTRIES = f"COALESCE(e.place - b.book * {_MAX_ENTRIES} + 1, 0)"
+"""How many entries a book has, where ``STATE_JOIN`` is joined."""
 _SELECT_STATES = (
     "SELECT place, hash, time, asked, changes, ladders, lost, charged, closed "
     "FROM main.entry WHERE place IN ({}) ORDER BY place"
