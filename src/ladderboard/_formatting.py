@@ -76,6 +76,18 @@ def round_outwards(low: float, high: float, decimals: int) -> tuple[str, str]:
     return f"{lower / scale:.{decimals}f}", f"{upper / scale:.{decimals}f}"
 
 
+def format_interval(low: float, high: float, decimals: int) -> tuple[str, str]:
+    """Return the ends of an interval, rounded outwards, with two digits of its width at most.
+
+    >>> format_interval(0.51912, 0.99731, 3), format_interval(0.80513, 0.82031, 4)
+    (('0.51', '1.00'), ('0.805', '0.821'))
+    """
+    width = high - low
+    if math.isfinite(width) and width > 0:
+        decimals = min(decimals, max(1 - math.floor(math.log10(width)), 0))
+    return round_outwards(low, high, decimals)
+
+
 def format_decimals(value: float, decimals: int) -> str:
     """Return a number with at most this many decimals, without zeros at its end.
 

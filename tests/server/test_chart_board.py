@@ -59,14 +59,14 @@ def test_a_history_has_a_text_description():
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
         "The best accuracy went from 0.6 on 15 Jan 2027 to 0.75 in 2 records, with 1,234 "
-        "submissions so far. The best model so far is truly worth between 0.650 and 0.800, with "
+        "submissions so far. The best model so far is truly worth between 0.65 and 0.80, with "
         "probability at least 95%."
     )
     assert notes == [
-        "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.500 and 0.650",
-        "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.650 and 0.800",
+        "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.50 and 0.65",
+        "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.65 and 0.80",
     ]
-    assert "The band is where the best true accuracy lies: at its end between 0.650" in caption
+    assert "The band is where the best true accuracy lies: at its end between 0.65 and" in caption
     assert "The line ends now, 15 Jan 2027, 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None

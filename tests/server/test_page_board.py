@@ -73,11 +73,11 @@ def test_the_pages_of_a_board_show_rules_bound_and_downloads(live_server, browse
         assert sentence in text, sentence
     assert all(page.count("<h1>") == 1 for page in pages)
     assert all(">open<" in page for page in pages)
-    # The interval is the certificate's, rounded outwards.
-    low, high = map(float, re.search(r"lies between ([\d.]+) and ([\d.]+)\.", text).groups())
+    # The interval is the certificate's, rounded outwards to two digits of its width.
+    low, high = map(float, re.search(r"between (0\.\d\d) and ([01]\.\d\d)\.", text).groups())
     bound = summary["bound"]
-    assert low <= bound["low"] < low + 2e-4
-    assert high - 2e-4 < bound["high"] <= high
+    assert low <= bound["low"] < low + 0.01
+    assert high - 0.01 < bound["high"] <= high
 
 
 READ_TABS = ("", "/leaderboard", "/rules", "/verify")

@@ -151,13 +151,13 @@ def test_the_rules_show_the_bound(empty_server):
     bound = view.summary()["bound"]
     match = re.search(
         r"With confidence 95%, the true accuracy of the best model submitted so far "
-        r"lies between ([0-9.]+) and ([0-9.]+)\.",
+        r"lies between (0\.\d\d) and ([01]\.\d\d)\.",
         rules,
     )
     low, high = map(float, match.groups())
-    # Rounded outwards, to the four digits that are shown.
-    assert bound["low"] - 1e-4 <= low <= bound["low"]
-    assert bound["high"] <= high <= bound["high"] + 1e-4
+    # Rounded outwards, to two digits of its width.
+    assert bound["low"] - 0.01 < low <= bound["low"]
+    assert bound["high"] <= high < bound["high"] + 0.01
 
 
 def test_replies_on_a_board_with_one_ladder(empty_server):

@@ -14,7 +14,13 @@ from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
 
-from ladderboard._formatting import format_count, format_decimals, format_rank_range, format_time
+from ladderboard._formatting import (
+    format_count,
+    format_decimals,
+    format_interval,
+    format_rank_range,
+    format_time,
+)
 from ladderboard.server._pages._wording import metric_title, parse_time
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
@@ -629,9 +635,10 @@ def _history_step(point: Mapping[str, Any]) -> ChartStep:
 
 
 def _bound_text(step: ChartStep, digits: int, before: str) -> str:
-    if step.low is None:
+    if step.low is None or step.high is None:
         return ""
-    return f"{before} between {step.low:.{digits}f} and {step.high:.{digits}f}"
+    low, high = format_interval(step.low, step.high, digits)
+    return f"{before} between {low} and {high}"
 
 
 def _confidence_text(beta: float) -> str:

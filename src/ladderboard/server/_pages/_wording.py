@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_list, format_promise, format_size, format_status
+from ladderboard._formatting import (
+    format_interval,
+    format_list,
+    format_promise,
+    format_size,
+    format_status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -717,7 +723,8 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
             f"{name} of the best model: the board has too few examples for this many submissions, "
             "or its mechanism has no guarantee."
         )
-    low, high = (f"{point['bound']['display'][end]:.{digits}f}" for end in ("low", "high"))
+    ends = point["bound"]["display"]
+    low, high = format_interval(ends["low"], ends["high"], digits)
     meaning = format_promise(board["bound"]["overfitting"], board["bound"]["hidden"])
     if point["bound"]["least"] < point["released"]:
         meaning = "That is a model of a team that was disqualified, and is not shown."
