@@ -35,7 +35,7 @@ def test_create_prints_a_line_per_board_and_keep_deletes_old_backups(run_cli, bo
     assert result.code == 0
     assert "less than an hour ago by ladderboard" in result.out
     assert result.out.endswith(
-        "  first: restored and recomputed, 1 question.\nThis backup can be restored.\n"
+        "  first: restored and recomputed, 1 submission.\nThis backup can be restored.\n"
     )
 
 
@@ -68,7 +68,7 @@ def test_check_fails_with_a_reason(run_cli, boards, folder, monkeypatch):
     run_cli("board", "create", folder)
     result = run_cli("backup", "check", backup, *key)
     assert result.code == 0
-    assert "first has 1 more entries, 0 of them questions" in result.out
+    assert "first has 1 more entry, 0 of them submissions" in result.out
     assert "second was created since" in result.out
     manifest = json.loads((backup / "manifest.json").read_text())
     (backup / "manifest.json").write_text(

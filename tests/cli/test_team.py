@@ -62,7 +62,10 @@ def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
     tokens = made.out.splitlines()
     assert len(set(tokens)) == 20
     assert all(token.startswith("lb_invitation_") for token in tokens)
-    assert "20 invitations to first for one team each, valid for 7 days" in made.err
+    assert (
+        "20 invitations to first (for one team each, valid for 7 days) went to standard output"
+        in made.err
+    )
     arguments = ["--count", "2", "--url", "https://boards.example.org/"]
     links = run_cli("team", "invite", "first", *arguments).out.splitlines()
     assert all(

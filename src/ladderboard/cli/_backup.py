@@ -186,8 +186,8 @@ def check(
     def report(check: "BackupCheck") -> None:
         if as_json:
             return
-        questions = format_count(check.questions or 0, "question")
-        echo(f"  {check.board}: {check.wrong or f'restored and recomputed, {questions}.'}")
+        count = format_count(check.questions or 0, "submission")
+        echo(f"  {check.board}: {check.wrong or f'restored and recomputed, {count}.'}")
 
     checks = check_backup(
         backup, passphrase=passphrase, secret_key=key, scratch=scratch, on_board=report
@@ -228,7 +228,8 @@ def _echo_changes_since(backup: "Backup", changes: "BackupGap | None") -> None:
     for board, count in changes.entries.items():
         questions = changes.questions.get(board, 0)
         if count:
-            echo(f"Since then {board} has {count:,} more entries, {questions:,} of them questions.")
+            entries = f"{count:,} more {'entry' if count == 1 else 'entries'}"
+            echo(f"Since then {board} has {entries}, {questions:,} of them submissions.")
     for board in changes.diverged_boards:
         echo(f"{board} is missing in the database in use, or is another board there.")
     for board in changes.missing_boards:
@@ -248,7 +249,7 @@ def restore(
     """Restore all boards of a backup to a database, which is created if needed.
 
     The database must hold no other boards. Each board stays paused until board resume charges the
-    questions that may have been answered since the backup.
+    submissions that may have been answered since the backup.
     """
     from ladderboard.board import (  # noqa: PLC0415
         restore_backup,
@@ -285,7 +286,7 @@ def _resume_lines(slugs: list[str], options: str) -> list[str]:
     if not slugs:
         return []
     return [
-        "Resume each with the number of questions that may have been answered since, too many",
+        "Resume each with the number of submissions that may have been answered since, too many",
         "rather than too few; they are taken off the budget:",
         *(f"  ladderboard board resume {slug} --charge N{options}" for slug in slugs),
     ]

@@ -190,7 +190,7 @@ def invite(
         return
     what = "An invitation" if count == 1 else f"{count:,} invitations"
     each = "" if count == 1 else " each"
-    echo_secret(f"{what} to {board} for one team{each}, valid for {days:g} days", *links)
+    echo_secret(f"{what} to {board} (for one team{each}, valid for {days:g} days)", *links)
 
 
 def list_(

@@ -106,7 +106,7 @@ def invite(
         echo_json({"board": slug, "invitation": invitation, "link": link})
         return
     people = format_count(uses, "person", "people")
-    echo_secret(f"An invitation to your team for {people}, valid for {days:g} days", link)
+    echo_secret(f"An invitation to your team (for {people}, valid for {days:g} days)", link)
 
 
 def terms(
