@@ -359,7 +359,10 @@ class TeamName(ResponseModel):
 
 
 class Limit(ResponseModel):
-    """One limit, and what is left of it."""
+    """What is left of a team's submissions, of the board's, or of the window of time.
+
+    ``next`` is when a full window has room again.
+    """
 
     __annotations__ = fields_of(board.LimitStatus)
     next = None
