@@ -539,7 +539,7 @@ def test_a_metric_without_groups_gets_no_advice_to_group(folder):
     path = auc_folder(folder, 360)
     text = " ".join(line.strip() for line in check_board(path).lines)
     assert "AUC takes no groups: intervals are too narrow then" in text
-    assert "give them one `group`" not in text
+    assert "name it in a column `group`" not in text
     assert "There is no end: it takes submissions until you close it." in text
     (path / "board.yaml").write_text((path / "board.yaml").read_text() + DEADLINE)
     assert "There is no end" not in str(check_board(path))

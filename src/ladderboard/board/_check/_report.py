@@ -406,7 +406,7 @@ def _independence_question(folder: BoardFolder, promise: BoardPromise) -> str:
     if folder.table.group is None:
         return (
             f"Are the {len(folder.table):,} rows independent? Rows of one patient, user or video "
-            "are not: give them one `group`."
+            "are not: name it in a column `group`."
         )
     return f"Are the {promise.n:,} public groups independent of each other? The promise assumes it."
 
