@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ladderboard.board import PUBLIC, Boards, FolderStore
+from ladderboard.board import PUBLIC, Boards, FolderStore, IncomingSubmission, SubmissionRequest
 from ladderboard.board._repository import list_submissions, update_board
-from ladderboard.errors import LadderboardError, NotOpen, StorageFailed
+from ladderboard.errors import LadderboardError, NotAllowed, NotOpen, StorageFailed
 from ladderboard.ledger import SqliteStorage
 
 
@@ -187,3 +187,41 @@ def test_jobs_of_a_transaction_see_changes_of_others(boards, make_folder, submit
 def stored_rows(board, team):
     with board.reading() as view:
         return list_submissions(view, team, before=None, limit=10)
+
+
+def test_more_jobs_than_a_transaction_takes_are_all_done(board):
+    turns = CountingTransactions(board.book)
+    assert board.queue.run_all([]) == []
+    jobs = board.queue.run_all([(append_entry_job("paused"), None)] * 150)
+    assert [job.get_result() for job in jobs] == list(range(3, 153))
+    assert turns.count == 3
+    assert board.queue.run(append_entry_job("paused")) == 153
+
+
+def test_submissions_that_are_answered_together_share_a_commit(board, predict, join):
+    boards = Boards(board.book.storage, board.store)
+    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+    scorer, now = board.scorer(), board.book.environment.clock()
+
+    def sent(caller, errors, **options):
+        return SubmissionRequest(
+            caller, IncomingSubmission(scorer.read(predict(errors)), now, **options)
+        )
+
+    turns = CountingTransactions(board.book)
+    first, repeated, refused, second, stranger = board.submissions.submit_all(
+        [
+            sent(ada, 90),
+            sent(ada, 90),
+            sent(bob, 80, message="x" * 501),
+            sent(bob, 70),
+            sent(PUBLIC, 60),
+        ]
+    )
+    assert turns.count == 1
+    assert (first.release.value, second.release.value) == (0.3, 0.23)
+    assert first.entry < second.entry
+    assert (repeated.id, repeated.again) == (first.id, True)
+    assert "at most 500 characters" in str(refused)
+    assert isinstance(stranger, NotAllowed)
+    assert board.book.check() == 2

@@ -105,7 +105,7 @@ def test_an_internal_error_is_detailed_only_in_the_log(live_server, monkeypatch)
     def broken(self, *_):
         raise ZeroDivisionError("label 7 of row 3 is 0.4366")
 
-    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit_all", broken)
     response = live_server.submit(token, make_predictions(1))
     body = assert_problem(response, 500, "broken")
     assert "label" not in response.text
@@ -125,7 +125,7 @@ def test_a_failing_database_gives_503(live_server, monkeypatch, uncertain):
     def broken(self, *_):
         raise StorageFailed("boards.db: disk I/O error", uncertain=uncertain)
 
-    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit", broken)
+    monkeypatch.setattr("ladderboard.board._submissions.SubmissionService.submit_all", broken)
     response = live_server.submit(token, make_predictions(1))
     body = assert_problem(response, 503, "storage")
     assert ("retry is safe" in body["detail"]) == uncertain

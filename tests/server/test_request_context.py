@@ -1,6 +1,9 @@
-"""What handlers share: parameters that are read without FastAPI."""
+"""What handlers share: batches of calls, and parameters that are read without FastAPI."""
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 import pytest
@@ -9,7 +12,76 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
-from ladderboard.server._context import ApiRoute
+from ladderboard.errors import DiskFull
+from ladderboard.server._context import ApiRoute, Batches
+
+
+def run_batches(run, calls):
+    """Run calls, the first of which waits until the others have come; return what they return."""
+    come = threading.Event()
+
+    def run_when_all_came(key, arguments):
+        assert come.wait(10)
+        return run(key, arguments)
+
+    async def main():
+        with ThreadPoolExecutor(4) as threads:
+            batches = Batches(threads, run_when_all_came)
+            tasks = [asyncio.create_task(batches.call(*call)) for call in calls]
+            await asyncio.sleep(0.01)
+            if calls[-1] == ("a", "cancelled"):
+                tasks[-1].cancel()
+            come.set()
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return asyncio.run(main())
+
+
+def test_calls_that_wait_are_one_batch_for_each_key():
+    batches = []
+
+    def run(key, numbers):
+        batches.append((key, numbers))
+        return [number * 10 for number in numbers]
+
+    calls = [("a", 1), ("a", 2), ("b", 3), ("a", 4)]
+    assert run_batches(run, calls) == [10, 20, 30, 40]
+    assert sorted(batches) == [("a", [1]), ("a", [2, 4]), ("b", [3])]
+
+
+def test_many_calls_are_several_batches():
+    sizes = []
+
+    def run(key, numbers):
+        sizes.append(len(numbers))
+        return numbers
+
+    assert run_batches(run, [("a", number) for number in range(150)]) == list(range(150))
+    assert sizes == [1, 64, 64, 21]
+
+
+def test_an_error_belongs_to_its_call():
+    full = OSError(28, "No space left on device")
+
+    def run(key, arguments):
+        return [full if argument == "full" else argument for argument in arguments]
+
+    first, second, third, _ = run_batches(
+        run, [("a", 1), ("a", "full"), ("a", 3), ("a", "cancelled")]
+    )
+    assert (first, third) == (1, 3)
+    assert isinstance(second, DiskFull)
+
+
+def test_a_failed_batch_fails_all_its_calls_and_no_other():
+    def run(key, numbers):
+        if len(numbers) > 1:
+            raise ValueError("bug")
+        return numbers
+
+    first, *others = run_batches(run, [("a", 1), ("a", 2), ("a", 3)])
+    assert first == 1
+    assert [str(error) for error in others] == ["bug", "bug"]
 
 
 @pytest.mark.parametrize(

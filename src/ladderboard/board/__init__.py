@@ -120,7 +120,12 @@ if TYPE_CHECKING:
         PreparedFile,
         SubmissionStore,
     )
-    from ladderboard.board._submissions import IncomingSubmission, ParseSubmission, SubmissionAnswer
+    from ladderboard.board._submissions import (
+        IncomingSubmission,
+        ParseSubmission,
+        SubmissionAnswer,
+        SubmissionRequest,
+    )
     from ladderboard.board._view import View
     from ladderboard.board._webhooks import Delivery as Delivery
     from ladderboard.board._webhooks import DeliveryResult as DeliveryResult
@@ -157,6 +162,7 @@ __all__ = [
     "Role",
     "Rules",
     "SubmissionAnswer",
+    "SubmissionRequest",
     "SubmissionStore",
     "TeamWithToken",
     "View",
@@ -299,7 +305,12 @@ __getattr__, __dir__ = lazy_exports(
             "read_yaml",
         ),
         "_store": ("DatabaseStore", "FolderStore", "MixedStore", "PreparedFile", "SubmissionStore"),
-        "_submissions": ("IncomingSubmission", "ParseSubmission", "SubmissionAnswer"),
+        "_submissions": (
+            "IncomingSubmission",
+            "ParseSubmission",
+            "SubmissionAnswer",
+            "SubmissionRequest",
+        ),
         "_view": ("View",),
         "_webhooks": (
             "Delivery",

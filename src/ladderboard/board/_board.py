@@ -40,7 +40,7 @@ from ladderboard.holdout import (
 from ladderboard.ledger import EMPTY_CHAIN, Entry, ScoredQuestion, decode, release_from_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from ladderboard.board._model import BoardRow, TeamRow
@@ -67,7 +67,7 @@ class KeyedLock:
 
     @contextmanager
     def hold(self, key: Hashable) -> Iterator[None]:
-        """Hold the lock of a key during the block."""
+        """Hold the lock of a key during the block; several are taken in the order of their keys."""
         with self._lock:
             lock, users = self._locks.setdefault(key, (threading.Lock(), []))
             users.append(None)
@@ -81,7 +81,9 @@ class KeyedLock:
                     del self._locks[key]
 
 
-class _QueuedJob(Generic[Result]):
+class QueuedJob(Generic[Result]):
+    """Work for a transaction; its result and its error, if any, are set once it is done."""
+
     __slots__ = ("done", "error", "prefetch", "result", "wake", "work")
 
     def __init__(
@@ -93,6 +95,12 @@ class _QueuedJob(Generic[Result]):
         self.wake.acquire()
         self.result: Result | None = None
         self.error: BaseException | None = None
+
+    def get_result(self) -> Result:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # set if there is no error
 
 
 class _TransactionFailure(NamedTuple):
@@ -127,7 +135,7 @@ class TransactionQueue:
 
     def __init__(self, book: Book) -> None:
         self._book = book
-        self._waiting: list[_QueuedJob[Any]] = []
+        self._waiting: list[QueuedJob[Any]] = []
         self._busy = False  # whether a thread leads, or is about to
         self._lock = threading.Lock()  # protects both
         self._leader_lock = threading.Lock()  # held by the leader
@@ -140,31 +148,38 @@ class TransactionQueue:
         ``prefetch`` returns statements that the job needs. Such a job keeps in
         ``BookTransaction.rows`` what it has changed, for the jobs that follow in its transaction.
         """
-        job = _QueuedJob(work, prefetch)
+        (job,) = self.run_all([(work, prefetch)])
+        return job.get_result()
+
+    def run_all(
+        self, works: Sequence[tuple[Callable[[BookTransaction], Result], Prefetch | None]]
+    ) -> list[QueuedJob[Result]]:
+        """Run several jobs as ``run`` does; return them with their results and errors."""
+        jobs = [QueuedJob(*work) for work in works]
         with self._lock:
-            self._waiting.append(job)
-            first, self._busy = not self._busy, True
+            self._waiting += jobs
+            leads, self._busy = not self._busy, self._busy or bool(jobs)
         try:
-            if not first:
-                job.wake.acquire()
+            for job in jobs:
+                if not leads:
+                    job.wake.acquire()
+                leads = False
+                if not job.done:
+                    self._lead_batch(job)
         except BaseException:  # such as Ctrl-C: no other thread may wait for this one
-            if self._cancel(job) and not job.done:
+            if [job for job in jobs if self._cancel(job) and not job.done]:
                 self._wake_waiters([])
             raise
-        if not job.done:
-            self._lead_batch(job)
-        if job.error is not None:
-            raise job.error
-        return job.result  # type: ignore[return-value]  # set if there is no error
+        return jobs
 
-    def _cancel(self, job: _QueuedJob[Any]) -> bool:
+    def _cancel(self, job: QueuedJob[Any]) -> bool:
         """Take back a job that has not begun; return whether this thread was to lead."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
             return job.wake.acquire(blocking=False)
 
-    def _lead_batch(self, job: _QueuedJob[Any]) -> None:
+    def _lead_batch(self, job: QueuedJob[Any]) -> None:
         """Run the jobs of all threads that wait now, this one included."""
         jobs = [job]
         try:
@@ -175,7 +190,7 @@ class TransactionQueue:
             self._cancel(job)
             self._wake_waiters([other for other in jobs if other is not job])
 
-    def _take_batch(self, job: _QueuedJob[Any]) -> list[_QueuedJob[Any]]:
+    def _take_batch(self, job: QueuedJob[Any]) -> list[QueuedJob[Any]]:
         with self._lock:
             jobs, self._waiting = (
                 self._waiting[:_MAX_JOBS_PER_TRANSACTION],
@@ -186,7 +201,7 @@ class TransactionQueue:
                 jobs.append(job)
             return jobs
 
-    def _wake_waiters(self, finished: list[_QueuedJob[Any]]) -> None:
+    def _wake_waiters(self, finished: list[QueuedJob[Any]]) -> None:
         """Wake the next leader, if a thread waits; then wake those whose jobs are done."""
         with self._lock:
             self._busy = bool(self._waiting)
@@ -195,7 +210,7 @@ class TransactionQueue:
         for job in finished:
             job.wake.release()
 
-    def _run_batch(self, jobs: list[_QueuedJob[Any]]) -> None:
+    def _run_batch(self, jobs: list[QueuedJob[Any]]) -> None:
         try:
             failed = self._run_in_one_transaction(jobs)
             if failed is not None:
@@ -208,7 +223,7 @@ class TransactionQueue:
             for job in jobs:
                 job.done = True
 
-    def _run_in_one_transaction(self, jobs: list[_QueuedJob[Any]]) -> _TransactionFailure | None:
+    def _run_in_one_transaction(self, jobs: list[QueuedJob[Any]]) -> _TransactionFailure | None:
         """Run jobs in one transaction; return the failure if it was rolled back."""
         begun = False
 
@@ -238,7 +253,7 @@ class TransactionQueue:
             return _TransactionFailure(error, begun)
         return None
 
-    def _run_one_by_one(self, jobs: list[_QueuedJob[Any]], first: _TransactionFailure) -> None:
+    def _run_one_by_one(self, jobs: list[QueuedJob[Any]], first: _TransactionFailure) -> None:
         """Run each job in its own transaction, after a shared one failed."""
         failed: _TransactionFailure | None = first
         for job in jobs:

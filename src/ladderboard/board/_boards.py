@@ -96,7 +96,7 @@ if TYPE_CHECKING:
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.board._submissions import SubmissionAnswer
+    from ladderboard.board._submissions import SubmissionAnswer, SubmissionRequest
     from ladderboard.holdout import Scorer
     from ladderboard.ledger import (
         BookTransaction,
@@ -158,6 +158,12 @@ class Board(BoardContext):
     ) -> SubmissionAnswer:
         """Answer a submission."""
         return self.submissions.submit(caller, incoming, team)
+
+    def submit_all(
+        self, requests: Sequence[SubmissionRequest]
+    ) -> list[SubmissionAnswer | Exception]:
+        """Answer submissions together; those that are refused get their exception."""
+        return self.submissions.submit_all(requests)
 
 
 class CachedSummary(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ladderboard._formatting import format_time
 from ladderboard.board._access import (
@@ -58,7 +58,7 @@ from ladderboard.holdout import (
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ladderboard.ledger import (
         BookTransaction,
         Moment,
+        Prefetch,
         ReadView,
         Receipt,
         RecordedAnswer,
@@ -78,6 +79,8 @@ if TYPE_CHECKING:
 
 _MAX_MESSAGE = 500  # characters
 _MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,16 +192,42 @@ class _PendingUpload(NamedTuple):
     size: int
 
 
+class SubmissionRequest(NamedTuple):
+    """A submission, its sender, and the team that it is for if the sender is an evaluator."""
+
+    caller: Caller
+    incoming: IncomingSubmission
+    team: str | None = None
+
+    @property
+    def key(self) -> tuple[Any, bytes]:
+        """What is equal if the same predictions are sent for the same team."""
+        return self.team or self.caller.team, self.incoming.submission.digest
+
+
+class _CheckedSubmission(NamedTuple):
+    """A submission whose sender and limits were checked, and its question, not scored."""
+
+    request: SubmissionRequest
+    row: BoardRow
+    team: TeamRow
+    question: ScoredQuestion
+    is_new: bool
+
+
 class _ScoredSubmission(NamedTuple):
     """A scored submission that waits for its transaction."""
 
     id: str
-    epoch: int
-    team: TeamRow
-    sender: Sender | None
+    checked: _CheckedSubmission
     questions: list[ScoredQuestion]
-    incoming: IncomingSubmission
     prepared: PreparedFile
+
+    @property
+    def sender(self) -> Sender | None:
+        """Who sent it, unless an evaluator did."""
+        request = self.checked.request
+        return request.caller.sender if request.team is None else None
 
 
 class _RecordedAnswer(NamedTuple):
@@ -271,34 +300,100 @@ class SubmissionService:
         A duplicate submission gets the earlier answer. Equal predictions that arrive at the same
         time are scored once; the others wait for that answer.
         """
+        request = SubmissionRequest(caller, incoming, team)
+        with self._in_progress.hold(request.key):
+            return self._answer_one(request)
+
+    def submit_all(
+        self, requests: Sequence[SubmissionRequest]
+    ) -> list[SubmissionAnswer | Exception]:
+        """Answer submissions as ``submit`` does; those that are refused get their exception.
+
+        They are checked, scored and recorded together, in their order.
+        """
+        first: dict[tuple[Any, bytes], SubmissionRequest] = {}
+        for request in requests:
+            first.setdefault(request.key, request)
+        with ExitStack() as stack:
+            for key in sorted(first, key=repr):
+                stack.enter_context(self._in_progress.hold(key))
+            answers = self._answer_all(list(first.values()))
+        by_key = dict(zip(first, answers, strict=True))
+        return [
+            by_key[request.key]
+            if request is first[request.key]
+            else _attempt(self.submit, *request)
+            for request in requests
+        ]
+
+    def _answer_all(
+        self, requests: Sequence[SubmissionRequest]
+    ) -> list[SubmissionAnswer | Exception]:
+        """Answer submissions that all differ."""
+        with self._board.book.reading_latest() as view:
+            checked = [_attempt(self._check, view, request) for request in requests]
+        scored = [
+            _attempt(self._score, item)
+            if isinstance(item, _CheckedSubmission) and item.is_new
+            else item
+            for item in checked
+        ]
+        recorded = iter(
+            self._record_all([item for item in scored if isinstance(item, _ScoredSubmission)])
+        )
+        return [
+            item
+            if isinstance(item, Exception)
+            else _attempt(self._finish, item, None)
+            if isinstance(item, _CheckedSubmission)
+            else _attempt(self._finish, item.checked, next(recorded))
+            for item in scored
+        ]
+
+    def _check(self, view: ReadView, request: SubmissionRequest) -> _CheckedSubmission:
+        """Look up a submission, and refuse one that is new and not allowed now."""
+        board, (caller, incoming, team) = self._board, request
         message = check_text("A message", incoming.message, at_most=_MAX_MESSAGE, lines=True)
         incoming = replace(incoming, message=message)
-        with self._in_progress.hold((team or caller.team, incoming.submission.digest)):
-            while True:
-                try:
-                    return self._submit(caller, incoming, team)
-                except _LabelsChanged:
-                    continue
-
-    def _submit(
-        self, caller: Caller, incoming: IncomingSubmission, team: str | None
-    ) -> SubmissionAnswer:
-        board = self._board
-        with board.book.reading_latest() as view:
-            row, team_row = self._check_sender(view, caller, team)
-            key, digest = incoming.idempotency_key, incoming.submission.digest
-            question = board.question_for(row, team_row, digest, key=key)
-            is_new = board.book.read_duplicate(view, question) is None
-            if is_new:
-                board.check_predictions(row, incoming.submission)
-                moment = board.book.environment.moment(view)
-                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
+        row, team_row = self._check_sender(view, caller, team)
+        key, digest = incoming.idempotency_key, incoming.submission.digest
+        question = board.question_for(row, team_row, digest, key=key)
+        is_new = board.book.read_duplicate(view, question) is None
         if is_new:
-            sender = caller.sender if team is None else None
-            recorded = self._score_and_record(row, team_row, incoming, sender)
-        else:
-            recorded = self._repeat_answer(team_row.number, question)
-        return self._build_answer(row, recorded, redact=_must_redact(row, caller))
+            board.check_predictions(row, incoming.submission)
+            moment = board.book.environment.moment(view)
+            self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
+        request = request._replace(incoming=incoming)
+        return _CheckedSubmission(request, row, team_row, question, is_new)
+
+    def _score(self, checked: _CheckedSubmission) -> _ScoredSubmission:
+        """Score a submission, and prepare its predictions for the store."""
+        board, incoming = self._board, checked.request.incoming
+        questions = board.score(
+            checked.row, checked.team, incoming.submission, incoming.idempotency_key
+        )
+        submission_id = board.book.environment.salt()[-16:].hex()
+        prepared = board.store.prepare(submission_id, incoming.submission.packed)
+        return _ScoredSubmission(submission_id, checked, questions, prepared)
+
+    def _finish(
+        self, checked: _CheckedSubmission, outcome: _RecordedAnswer | Exception | None
+    ) -> SubmissionAnswer:
+        """Return the answer to what was recorded now, or earlier if nothing was."""
+        if isinstance(outcome, _LabelsChanged):
+            return self._answer_one(checked.request)
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is None:
+            outcome = self._repeat_answer(checked.team.number, checked.question)
+        redact = _must_redact(checked.row, checked.request.caller)
+        return self._build_answer(checked.row, outcome, redact=redact)
+
+    def _answer_one(self, request: SubmissionRequest) -> SubmissionAnswer:
+        (answer,) = self._answer_all([request])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def _repeat_answer(self, number: int, question: ScoredQuestion) -> _RecordedAnswer:
         """Repeat the answer to a question; a new idempotency key is recorded for it."""
@@ -378,48 +473,39 @@ class SubmissionService:
         received = moment.now - max(moment.local - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else received)
 
-    def _score_and_record(
-        self,
-        row: BoardRow,
-        team_row: TeamRow,
-        incoming: IncomingSubmission,
-        sender: Sender | None,
-    ) -> _RecordedAnswer:
-        board = self._board
-        questions = board.score(row, team_row, incoming.submission, incoming.idempotency_key)
-        submission_id = board.book.environment.salt()[-16:].hex()
-        prepared = board.store.prepare(submission_id, incoming.submission.packed)
-        is_stored = False
-        try:
-            job = _ScoredSubmission(
-                submission_id, row.epoch, team_row, sender, questions, incoming, prepared
-            )
-            recorded = board.queue.run(
-                lambda transaction: self._record_in_transaction(transaction, job),
-                lambda book: [
-                    board_and_team_statement(book, team_row.number, sender),
-                    *board.book.statements_for(book, questions[0]),
-                ],
-            )
-            is_stored = recorded.id == submission_id
-            if is_stored:
-                self._stored_bytes.add(team_row.number, recorded.number, incoming.size)
-        except StorageFailed:
-            is_stored = True  # the row may be committed; otherwise the file is swept later
-            raise
-        finally:
-            if not is_stored:
-                prepared.abandon()
-        return recorded
+    def _record_all(self, jobs: Sequence[_ScoredSubmission]) -> list[_RecordedAnswer | Exception]:
+        """Record scored submissions in one transaction, if no other error than a refusal occurs."""
+        queued = self._board.queue.run_all([self._queue_job(job) for job in jobs])
+        outcomes = [_attempt(done.get_result) for done in queued]
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if not isinstance(outcome, Exception) and outcome.id == job.id:
+                size = job.checked.request.incoming.size
+                self._stored_bytes.add(job.checked.team.number, outcome.number, size)
+            elif not isinstance(outcome, StorageFailed):
+                # After such an error the row may be committed; otherwise the file is swept later.
+                job.prepared.abandon()
+        return outcomes
+
+    def _queue_job(
+        self, job: _ScoredSubmission
+    ) -> tuple[Callable[[BookTransaction], _RecordedAnswer], Prefetch]:
+        """Return the work of a submission in a transaction, and the statements that it needs."""
+        return (
+            lambda transaction: self._record_in_transaction(transaction, job),
+            lambda book: [
+                board_and_team_statement(book, job.checked.team.number, job.sender),
+                *self._board.book.statements_for(book, job.questions[0]),
+            ],
+        )
 
     def _record_in_transaction(
         self, transaction: BookTransaction, job: _ScoredSubmission
     ) -> _RecordedAnswer:
         """Check again, ask the mechanism, and store the submission, all in one transaction."""
         board, view = self._board, transaction.view
-        submission_id, epoch, checked_team, sender, questions, incoming, prepared = job
-        number = checked_team.number
-        row, team_row = read_board_and_team(view, number, sender, prefetched=True)
+        submission_id, (request, checked_row, checked_team, *_), questions, prepared = job
+        number, epoch, incoming = checked_team.number, checked_row.epoch, request.incoming
+        row, team_row = read_board_and_team(view, number, job.sender, prefetched=True)
         row = transaction.rows.get("board", row)
         team_row = transaction.rows.get(number, team_row)
         if (team_row.id, team_row.erased) != (checked_team.id, checked_team.erased):
@@ -566,6 +652,14 @@ class SubmissionService:
         )
 
 
+def _attempt(work: Callable[..., Result], *arguments: Any) -> Result | Exception:
+    """Return the result of a call, or its exception, which must not end the calls after it."""
+    try:
+        return work(*arguments)
+    except Exception as error:  # noqa: BLE001 - raised for the submission that it belongs to
+        return error
+
+
 def _must_redact(row: BoardRow, caller: Caller) -> bool:
     """Return whether the answer must not reveal others' activity."""
     return row.visibility in SECRET_VISIBILITIES and caller.role < Role.EVALUATOR
@@ -591,7 +685,7 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
     from ladderboard.files import Roster

@@ -10,14 +10,14 @@ import json
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Request
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from ladderboard.board import PUBLIC as NOBODY
-from ladderboard.board import Role
+from ladderboard.board import Board, Role
 from ladderboard.errors import NotFound, storage_error
 from ladderboard.server._auth import (
     SESSION_COOKIE,
@@ -30,17 +30,21 @@ from ladderboard.server._rate_limits import RateLimiter, UploadQueue, client_add
 from ladderboard.server._sign_in import SignInFlow
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping
+    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     from starlette.types import Receive, Scope, Send
 
-    from ladderboard.board import Board, Boards, Caller
+    from ladderboard.board import Boards, Caller, SubmissionAnswer, SubmissionRequest
+    from ladderboard.errors import LadderboardError
     from ladderboard.server._log import Metrics, ServerLog
     from ladderboard.server._sandbox import ParserPool, Spec
     from ladderboard.server._settings import Settings
     from ladderboard.server._uploads import Spool
 
 _MAX_PAGES = 64
+_MAX_BATCH = 64  # calls
+_MAX_BATCHED_BYTES = 2**17  # of numbers; more of them, and texts, are scored in parallel
 PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 """In a route's ``openapi_extra``: the route needs a token."""
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -77,7 +81,77 @@ class PageCache:
                 self._pages.popitem(last=False)
 
 
+Key = TypeVar("Key")
+Argument = TypeVar("Argument")
 Result = TypeVar("Result")
+
+
+class Batches(Generic[Key, Argument, Result]):
+    """Runs calls in threads; those with one key that arrive during a batch are the next batch.
+
+    So a busy server changes threads once for many calls. A call that need not wait is a batch of
+    its own, and starts at once. ``run`` gets a key and the arguments of its calls; it returns their
+    results and exceptions.
+    """
+
+    def __init__(
+        self,
+        threads: Executor,
+        run: Callable[[Key, list[Argument]], Sequence[Result | Exception]],
+    ) -> None:
+        self._threads, self._run = threads, run
+        self._waiting: dict[Key, list[tuple[Argument, asyncio.Future[Result]]]] = {}
+        """By the keys whose batches run now."""
+
+    async def call(self, key: Key, argument: Argument) -> Result:
+        """Return the result of a call."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        if key in self._waiting:
+            self._waiting[key].append((argument, result))
+        else:
+            self._start(key, [(argument, result)])
+        try:
+            return await result
+        except OSError as error:
+            raise _disk_error(error) from error
+
+    def _start(self, key: Key, calls: list[tuple[Argument, asyncio.Future[Result]]]) -> None:
+        batch, self._waiting[key] = calls[:_MAX_BATCH], calls[_MAX_BATCH:]
+        done = asyncio.get_running_loop().run_in_executor(
+            self._threads, self._run, key, [argument for argument, _ in batch]
+        )
+        results = [result for _, result in batch]
+        done.add_done_callback(functools.partial(self._deliver, key, results))
+
+    def _deliver(
+        self,
+        key: Key,
+        results: list[asyncio.Future[Result]],
+        done: asyncio.Future[Sequence[Result | Exception]],
+    ) -> None:
+        waiting = [call for call in self._waiting.pop(key) if not call[1].done()]
+        if waiting:
+            self._start(key, waiting)
+        error = done.exception()
+        outcomes = done.result() if error is None else [error] * len(results)
+        for result, outcome in zip(results, outcomes, strict=True):
+            if result.done():  # cancelled, because the server stops
+                continue
+            if isinstance(outcome, BaseException):
+                result.set_exception(outcome)
+            else:
+                result.set_result(outcome)
+
+
+def _attempt(read: Callable[[], Result]) -> Result | Exception:
+    try:
+        return read()
+    except Exception as error:  # noqa: BLE001 - raised for the call that it belongs to
+        return error
+
+
+def _disk_error(error: OSError) -> LadderboardError:
+    return storage_error(error, f"{error.filename or 'The disk'} cannot be used")
 
 
 class ServerContext:
@@ -114,6 +188,10 @@ class ServerContext:
         self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board-reader")
         self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
+        self._submissions = Batches(self._writers, Board.submit_all)
+        self._reads: Batches[Hashable, Callable[[], Any], Any] = Batches(
+            self._threads, lambda _, reads: [_attempt(read) for read in reads]
+        )
 
     def close(self) -> None:
         """Wait for running work, and stop the threads."""
@@ -124,6 +202,20 @@ class ServerContext:
         """Count a registration from an address; refuse it after too many."""
         self.registration_limiter.check(client_address(request))
         self.registration_limiter.record(client_address(request))
+
+    async def submit(self, board: Board, request: SubmissionRequest) -> SubmissionAnswer:
+        """Answer a submission; one that is scored quickly together with others to its board."""
+        values = request.incoming.submission.values
+        if values.nbytes > _MAX_BATCHED_BYTES or values.dtype.kind == "T":
+            return await self.run_in_thread(board.submit, *request, write=True)
+        return await self._submissions.call(board, request)
+
+    async def read_soon(
+        self, key: Hashable, work: Callable[..., Result], *arguments: object
+    ) -> Result:
+        """Call a function that reads little in a thread, after others with this key."""
+        result: Result = await self._reads.call(key, functools.partial(work, *arguments))
+        return result
 
     async def run_in_thread(
         self, work: Callable[..., Result], *arguments: object, write: bool = False
@@ -136,8 +228,7 @@ class ServerContext:
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
         except OSError as error:
-            culprit = error.filename or "The disk"
-            raise storage_error(error, f"{culprit} cannot be used") from error
+            raise _disk_error(error) from error
 
 
 class ThreadedRoute(APIRoute):

@@ -4,7 +4,13 @@ from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Request, Response
 
-from ladderboard.board import Board, Caller, IncomingSubmission, SubmissionAnswer
+from ladderboard.board import (
+    Board,
+    Caller,
+    IncomingSubmission,
+    SubmissionAnswer,
+    SubmissionRequest,
+)
 from ladderboard.errors import InvalidPredictions
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._api._routes import (
@@ -157,7 +163,7 @@ async def accept_submission(
     context = get_context(request)
     received = context.log.clock()
     meta = SubmissionMeta(received, team, message, idempotency_key)
-    upload = await context.run_in_thread(_authorize_upload, request, slug, meta, csrf_checked)
+    upload = await context.read_soon(slug, _authorize_upload, request, slug, meta, csrf_checked)
     # An evaluator is limited for the team whose files are invalid, not for the others.
     sender = (slug, upload.caller.team or (upload.caller.credential, team))
     context.invalid_limiter.check(sender)
@@ -177,9 +183,8 @@ async def accept_submission(
                 message=message,
                 idempotency_key=meta.idempotency_key,
             )
-            return await context.run_in_thread(
-                upload.board.submit, upload.caller, incoming, meta.team, write=True
-            )
+            sent = SubmissionRequest(upload.caller, incoming, meta.team)
+            return await context.submit(upload.board, sent)
         except InvalidPredictions:
             context.invalid_limiter.record(sender)
             raise
