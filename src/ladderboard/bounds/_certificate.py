@@ -214,9 +214,9 @@ class Certificate:
 
 
 def _finite_or_none(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_finite_or_none(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return [_finite_or_none(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _read_end(value: Any, otherwise: float) -> float:

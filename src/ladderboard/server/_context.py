@@ -47,6 +47,7 @@ _MAX_BATCH = 64  # calls
 _MAX_BATCHED_BYTES = 2**17  # of numbers; more of them, and texts, are scored in parallel
 PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 """In a route's ``openapi_extra``: the route needs a token."""
+_NOTHING: dict[str, str] = {}
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -244,11 +245,16 @@ class ThreadedRoute(APIRoute):
             endpoint = _run_in_thread(endpoint)
         super().__init__(path, endpoint, **settings)
         needed = self.dependant
-        self._parameters = (
-            None
-            if needed.dependencies or needed.body_params or needed.cookie_params
-            else (needed.path_params, needed.query_params, needed.header_params)
+        self._fields = (needed.path_params, needed.query_params, needed.header_params)
+        self._reads_parameters = not (
+            needed.dependencies or needed.body_params or needed.cookie_params
         )
+        self._defaults = {
+            field.name: field.default
+            for fields in self._fields
+            for field in fields
+            if not field.field_info.is_required()
+        }
         self._through_fastapi, self.app = self.app, self._answer
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -266,18 +272,22 @@ class ThreadedRoute(APIRoute):
 
     def _read_parameters(self, request: Request) -> dict[str, Any] | None:
         """Return the handler's parameters; None if one is invalid, or not read here."""
-        if self._parameters is None:
+        if not self._reads_parameters:
             return None
-        sources = request.path_params, request.query_params, request.headers
-        parameters: dict[str, Any] = {}
-        for source, fields in zip(sources, self._parameters, strict=True):
+        sources = (
+            request.path_params,
+            request.query_params if request.scope["query_string"] else _NOTHING,
+            request.headers,
+        )
+        parameters = dict(self._defaults)
+        for source, fields in zip(sources, self._fields, strict=True):
             for field in fields:
-                text, errors = source.get(field.alias), None
+                text = source.get(field.alias)
                 if text is not None:
                     parameters[field.name], errors = field.validate(text)
-                elif not field.field_info.is_required():
-                    parameters[field.name] = field.default
-                if errors or field.name not in parameters:
+                    if errors:
+                        return None
+                elif field.name not in parameters:
                     return None
         return parameters
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
@@ -138,11 +139,7 @@ class RequestMiddleware:
         name = match[1].strip("[]")
         if name == "localhost" or name in self._settings.known_hosts:
             return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True  # DNS rebinding needs a name
+        return _is_address(name)  # DNS rebinding needs a name
 
     def _log_request(self, exchange: _Exchange, seconds: float) -> None:
         scope = exchange.scope
@@ -173,6 +170,15 @@ def _fill_in_board(route: str, params: Mapping[str, Any]) -> str:
     """
     board = params.get("board", "")
     return route.replace("{board}", board) if re.fullmatch(r"[a-z0-9-]{1,63}", board) else route
+
+
+@lru_cache(maxsize=64)
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}

@@ -20,5 +20,6 @@ __all__ = [
 ]
 
 router = APIRouter()
-for _module in (_boards, _submissions, _teams, _organiser, _server):
-    router.routes.extend(_module.router.routes)  # flat, so that matching is one loop
+# Flat, so that matching is one loop; the first routes are found first.
+for _module in (_submissions, _boards, _teams, _organiser, _server):
+    router.routes.extend(_module.router.routes)
