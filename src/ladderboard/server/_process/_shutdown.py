@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -180,6 +181,8 @@ class BoardServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call ``ready``."""
         await super().startup(sockets)
+        gc.collect()
+        gc.freeze()  # what was loaded stays, so that no collection looks at it again
         if self._ready is not None:
             self._ready()
 
