@@ -10,7 +10,7 @@ What profiles showed (py-spy and cProfile, as processor time):
 - SQLite: a third of the writing thread's time was the certificate; what follows from the changes
   alone is computed once. Checks before the body and before scoring are 5 statements without a
   transaction, which were 16. A third of the server's time is its event loop's: HTTP, routing, and
-  replies of parsers.
+  replies of parsers. What waits goes through all steps together: see bench/server.py.
 - PostgreSQL: a submission took 35 messages, then 13, and takes 7: five that read before the lock,
   one that begins, locks and reads everything, and one that writes and commits. Plans are made
   once for each connection. Without HTTP and parsers, eight threads on 16 boards: 1.9 ms of the
