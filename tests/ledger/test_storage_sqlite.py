@@ -243,6 +243,7 @@ def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, g
     """Without SQLite's own checkpoints, which readers may keep from ever finishing."""
     monkeypatch.setattr(_sqlite, "_LONG_WAL", 300_000)
     monkeypatch.setattr(_sqlite, "_COMMITS_PER_WAL_CHECK", 8)
+    monkeypatch.setattr(_sqlite, "_EXTENDED_SIZES", ())
     monkeypatch.setattr(_sqlite, "_SETTINGS", ("PRAGMA wal_autocheckpoint = 0",))
     storage, log = SqliteStorage(file), file.with_name("guard.db-wal")
 
@@ -258,6 +259,39 @@ def test_the_log_is_started_over_once_no_reader_looks_at_it(file, monkeypatch, g
         assert len(list(view.entries())) == 81
     long = write(8)
     assert write(80) == long  # started over, from its beginning
+    storage.close()
+
+
+def test_the_log_is_extended_before_it_is_full(file, tmp_path, grow, monkeypatch):
+    """Commits overwrite zeros; for another connection, and after a crash, the log ends there."""
+
+    def write(storage, times):
+        sizes = []
+        for _ in range(times):
+            with storage.write_transaction("b") as book:
+                grow(book, b"s" * 5000)
+            sizes.append(log.stat().st_size)
+        return sizes
+
+    storage, log = SqliteStorage(file), file.with_name("guard.db-wal")
+    few = write(storage, 8)
+    assert len(set(few)) == 8  # each made it grow
+    first = write(storage, 40)
+    assert first[-1] > 2**20 > 2**19 > few[-1]
+    assert len(set(first[-20:])) == 1
+    with SqliteStorage(file) as other:
+        assert set(write(other, 12)) == {first[-1]}
+        assert len(set(write(other, 200))) < 30
+        assert entries(storage) == entries(other) == 261
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    subprocess.run(["cp", file, log, crashed], check=True)  # only SQLite may open the file here
+    with SqliteStorage(crashed / file.name) as copy:
+        assert entries(copy) == 261
+        with copy.write_transaction("b") as book:
+            grow(book)
+    monkeypatch.setattr(_sqlite, "_free_bytes", lambda path: 2**28 - 1)
+    assert len(set(write(storage, 300)[-30:])) == 30  # not on a disk that is nearly full
     storage.close()
 
 

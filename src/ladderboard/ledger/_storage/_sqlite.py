@@ -46,6 +46,9 @@ _SELECT_BOOK = "SELECT id FROM main.book WHERE name = ?"
 _REPLACED_CHECK_INTERVAL = 0.02  # seconds; a check, which is of the disk too, costs 10 us
 _LONG_WAL = 64 * 2**20  # bytes of a write-ahead log that readers keep from being restarted
 _COMMITS_PER_WAL_CHECK = 256  # commits between two checks of its length
+_COMMITS_PER_LOG_EXTENSION = 4  # commits between two looks whether the log has to be extended
+_EXTENSION = 2**20  # bytes by which it is extended; larger writes wait for the disk by themselves
+_EXTENDED_SIZES = range(2**18, 2**25)  # of logs that are: not for a few commits; checkpoints follow
 _LOW_DISK = 2**28  # free bytes on a disk that is nearly full
 _SECONDS_FOR_READERS = 5.0  # that a rewrite of the file waits for
 _SMALL_WAL = 2**20  # bytes of a write-ahead log that may stay on such a disk
@@ -70,6 +73,7 @@ _ERROR_TYPES = {sqlite3.SQLITE_FULL: DiskFull, sqlite3.SQLITE_READONLY: ReadOnly
 _NOT_COMMITTED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL}
 _UNUSABLE_FILES: set[tuple[int, int]] = set()  # files whose locks a fork has confused
 _PAGE_BYTES = 4096
+_FRAME_BYTES = 24 + _PAGE_BYTES  # a page in the log, with its header
 _TYPE_NAMES = {
     "blob": "BLOB",
     "whole": "INTEGER",
@@ -203,6 +207,7 @@ class SqliteConnection(Connection):
         self._book_ids = numbers  # by name; a number is never reused
         self._commits = 0
         self._pinned_wal = 0  # bytes of the log that readers keep from being truncated
+        self._extended_wal = 0  # bytes of the log after it was last extended
         super().__init__(None)
         self._open()
         self._restart_long_wal()
@@ -331,6 +336,8 @@ class SqliteConnection(Connection):
 
     def commit(self) -> None:
         """Commit; after most errors it is unknown whether the change is on the disk."""
+        if not self._commits % _COMMITS_PER_LOG_EXTENSION:
+            self._extend_wal()
         try:
             self._cursor.execute("COMMIT")
         except sqlite3.Error as error:
@@ -368,6 +375,23 @@ class SqliteConnection(Connection):
         self.poison()
         with suppress(sqlite3.Error):
             database.close()  # this rolls back
+
+    def _extend_wal(self) -> None:
+        """Extend the write-ahead log by zeros if SQLite has filled it; the caller may write.
+
+        A commit that overwrites them is faster than one that makes the file grow, which waits for
+        the file system's own journal, too. To SQLite, zeros are the end of the log. Only the
+        connection with the write lock appends to it, so nothing else is written there meanwhile.
+        """
+        size = _file_size(self._wal)
+        if size == self._extended_wal or size not in _EXTENDED_SIZES:
+            return
+        with suppress(OSError), open(self._wal, "r+b", buffering=0) as log:
+            log.seek(-_FRAME_BYTES, os.SEEK_END)
+            # No frame is all zeros. If these are, another connection has extended the log.
+            if any(log.read(_FRAME_BYTES)) and _free_bytes(self._path) >= _LOW_DISK:
+                log.write(bytes(_EXTENSION))
+            self._extended_wal = log.tell()
 
     def _restart_long_wal(self) -> None:
         """Restart the write-ahead log if overlapping readers kept it growing.
