@@ -38,6 +38,8 @@ TestForm = Literal["sign", "convex", "bets"]
 _ROUNDING = 1e-12
 # A sum that underflows is never taken for zero.
 _LEAST_PROBABILITY = 1e-290
+# Terms of a tail are left out from where they are exp(-50) of the first.
+_NEGLIGIBLE = 50.0
 _LARGEST_BET = 0.9
 # Bets are made for squared differences that add up to 0.8, 0.2, 0.05, ... of the examples. The
 # second and the third are common; together they get this many times the weight of all others.
@@ -68,10 +70,23 @@ def log_sign_tail(differing: int, wins: int, share: float = 0.5) -> float:
         + wins * math.log(share)
         + (differing - wins) * math.log1p(-share)
     )
-    successes = np.arange(wins, differing, dtype=np.float64)
+    successes = np.arange(wins, wins + _terms(differing, wins, share), dtype=np.float64)
     ratios = (differing - successes) / (successes + 1) * (share / (1 - share))
     total = 1 + float(np.cumprod(ratios).sum())
     return min(first + math.log(total) + _slack(differing), 0.0)
+
+
+def _terms(differing: int, wins: int, share: float) -> int:
+    """Return after how many terms of a tail the others add up to less than is rounded up."""
+    rest = differing - wins
+    if not rest:
+        return 0
+    # The logarithms of the ratios begin at -first and fall by at least 2 * fall each: 1/a + 1/b is
+    # at least 4 / (a + b). So j terms multiply to less than exp(-(first - fall) j - fall j^2).
+    first = math.log((wins + 1) / rest * ((1 - share) / share))
+    fall = 2 / (differing + 1)
+    half = (first - fall) / 2
+    return min(math.ceil((math.sqrt(half**2 + fall * _NEGLIGIBLE) - half) / fall), rest)
 
 
 def log_convex_tail(differing: int, total: float, share: float = 0.5) -> float:
@@ -205,9 +220,9 @@ def required_net_wins(
         return -differing
     step = 2 if binary else 1
     # Net wins -differing, -differing + step, ...: the least that proves, by bisection from where
-    # a normal law has it, in steps that double.
+    # an approximation has it, in steps that double.
     low, high, distance = 0, 2 * differing // step + 1, 1
-    middle = min(int(_normal_wins(differing, share, price) * 2 / step) + 1, high - 1)
+    middle = min(math.ceil(_likely_wins(differing, share, price) * 2 / step), high - 1)
     while low < high:
         if _is_proven(differing, middle * step - differing, share, price, binary=binary):
             high, middle = middle, max(middle - distance, (low + middle) // 2)
@@ -218,10 +233,26 @@ def required_net_wins(
     return net if net <= differing else None
 
 
-def _normal_wins(differing: int, share: float, price: float) -> float:
-    """Return about how many wins have a probability of exp(-price)."""
+def _likely_wins(differing: int, share: float, price: float) -> float:
+    """Return about how many wins have a probability of exp(-price).
+
+    From where a normal law has them, with Newton's method on an approximation of the tail: by
+    Stirling's formula, and as for a normal law beside the last term.
+    """
     z = math.sqrt(2 * max(price - math.log(2.5 * math.sqrt(2 * price) + 1), 0.0))
-    return differing * share + z * math.sqrt(differing * share * max(1 - share, 0.0))
+    wins = differing * share + z * math.sqrt(differing * share * max(1 - share, 0.0))
+    for _ in range(3):
+        rest = differing - wins
+        if not differing * share < wins < differing:
+            break
+        slope = math.log(wins * (1 - share) / (rest * share))
+        deviation = math.sqrt(wins * rest / differing)
+        z = slope * deviation
+        tail = (0.5 / deviation + 4 / (3 * z + math.sqrt(z * z + 8))) / math.sqrt(2 * math.pi)
+        entropy = wins * math.log(wins / (differing * share))
+        entropy += rest * math.log(rest / (differing * (1 - share)))
+        wins += (math.log(tail) - entropy + price) / slope
+    return wins
 
 
 def _null_share(differing: int, examples: int | None, margin: float) -> float:

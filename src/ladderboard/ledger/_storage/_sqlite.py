@@ -9,6 +9,7 @@ import sqlite3
 import stat
 from contextlib import closing, suppress
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,9 +30,6 @@ from ladderboard.ledger._storage._schema import (
     refuse_unknown_format,
 )
 from ladderboard.ledger._storage._sql import COPY, Storage
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SQLITE_APPLICATION_ID = 0x4C424F41  # "LBOA", to recognise the file
 
@@ -386,7 +384,7 @@ class SqliteConnection(Connection):
         size = _file_size(self._wal)
         if size == self._extended_wal or size not in _EXTENDED_SIZES:
             return
-        with suppress(OSError), open(self._wal, "r+b", buffering=0) as log:
+        with suppress(OSError), Path(self._wal).open("r+b", buffering=0) as log:
             log.seek(-_FRAME_BYTES, os.SEEK_END)
             # No frame is all zeros. If these are, another connection has extended the log.
             if any(log.read(_FRAME_BYTES)) and _free_bytes(self._path) >= _LOW_DISK:
