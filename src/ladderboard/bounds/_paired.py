@@ -40,6 +40,8 @@ _ROUNDING = 1e-12
 _LEAST_PROBABILITY = 1e-290
 # Terms of a tail are left out from where they are exp(-50) of the first.
 _NEGLIGIBLE = 50.0
+# Two logarithms this far apart are in the right order, however they were computed.
+_CLEAR = 1e-6
 _LARGEST_BET = 0.9
 # Bets are made for squared differences that add up to 0.8, 0.2, 0.05, ... of the examples. The
 # second and the third are common; together they get this many times the weight of all others.
@@ -65,15 +67,21 @@ def log_sign_tail(differing: int, wins: int, share: float = 0.5) -> float:
         return 0.0
     if wins > differing or share <= 0:
         return -math.inf
+    first, total = _sign_tail(differing, wins, share)
+    return min(first + math.log(total) + _slack(differing), 0.0)
+
+
+def _sign_tail(differing: int, wins: int, share: float) -> tuple[float, float]:
+    """Return ln P(Bin = wins), rounded up, and how many times that the tail from there is."""
+    odds = share / (1 - share)
     first = (
         log_binomial(differing, wins)
         + wins * math.log(share)
         + (differing - wins) * math.log1p(-share)
     )
     successes = np.arange(wins, wins + _terms(differing, wins, share), dtype=np.float64)
-    ratios = (differing - successes) / (successes + 1) * (share / (1 - share))
-    total = 1 + float(np.cumprod(ratios).sum())
-    return min(first + math.log(total) + _slack(differing), 0.0)
+    ratios = (differing - successes) / (successes + 1) * odds
+    return first, 1 + float(np.cumprod(ratios).sum())
 
 
 def _terms(differing: int, wins: int, share: float) -> int:
@@ -219,10 +227,13 @@ def required_net_wins(
     if share < 0:
         return -differing
     step = 2 if binary else 1
+    likely = _likely_wins(differing, share, price)
+    if binary and _is_least(differing, math.ceil(likely), share, price):
+        return 2 * math.ceil(likely) - differing
     # Net wins -differing, -differing + step, ...: the least that proves, by bisection from where
     # an approximation has it, in steps that double.
     low, high, distance = 0, 2 * differing // step + 1, 1
-    middle = min(math.ceil(_likely_wins(differing, share, price) * 2 / step), high - 1)
+    middle = min(math.ceil(likely * 2 / step), high - 1)
     while low < high:
         if _is_proven(differing, middle * step - differing, share, price, binary=binary):
             high, middle = middle, max(middle - distance, (low + middle) // 2)
@@ -253,6 +264,19 @@ def _likely_wins(differing: int, share: float, price: float) -> float:
         entropy += rest * math.log(rest / (differing * (1 - share)))
         wins += (math.log(tail) - entropy + price) / slope
     return wins
+
+
+def _is_least(differing: int, wins: int, share: float, price: float) -> bool:
+    """Tell whether so many wins prove and one less does not; False if rounding may decide.
+
+    One less has a tail of P(Bin = wins - 1) more, which follows from the terms of this one.
+    """
+    if not differing * share + 2 <= wins <= differing:
+        return False
+    first, total = _sign_tail(differing, wins, share)
+    tail = first + math.log(total) + _slack(differing)
+    ratio = (differing - wins + 1) / wins * (share / (1 - share))
+    return tail <= -price and tail + math.log1p(1 / (ratio * total)) > -price + _CLEAR
 
 
 def _null_share(differing: int, examples: int | None, margin: float) -> float:
