@@ -272,8 +272,12 @@ def _as_integers(array: NDArray[Any]) -> NDArray[Any] | None:
 def _smallest_type(integers: NDArray[Any]) -> str:
     if not integers.size:
         return _INTEGER_TYPES[0]
-    smallest, largest = int(integers.min()), int(integers.max())
-    bits = max(largest.bit_length(), (~smallest).bit_length() if smallest < 0 else 0)
+    # Together the numbers have the bits of the largest, and its sign if one is negative.
+    together = int(np.bitwise_or.reduce(integers, axis=None))
+    bits = together.bit_length()
+    if together < 0:
+        smallest, largest = int(integers.min()), int(integers.max())
+        bits = max(largest.bit_length(), (~smallest).bit_length())
     return _INTEGER_TYPES[(bits >= 8) + (bits >= 16) + (bits >= 32)]
 
 

@@ -129,7 +129,8 @@ def are_classes(values: NDArray[Any], classes: Classes) -> bool:
     (True, False)
     """
     if values.dtype.kind == "i" and values.size and classes == tuple(range(len(classes))):
-        return bool(values.min() >= 0 and values.max() < len(classes))
+        # As numbers without a sign, negative ones are the largest.
+        return bool(np.maximum.reduce(values.view(f"u{values.itemsize}"), axis=None) < len(classes))
     return bool(is_class(values, classes).all())
 
 

@@ -196,7 +196,7 @@ class Grouping:
         never inferred from the losses: the response time would then depend on them.
         """
         if binary and self._order is None and self.weight is None:
-            return float(np.sum(losses)) / self.n
+            return float(np.add.reduce(losses)) / self.n
         units = self._units(losses)
         if self.weight is None:
             return _sum(units) / (self.n * UNITS)

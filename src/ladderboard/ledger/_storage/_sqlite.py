@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from ladderboard._atomic_file import absolute_path, atomic_create
