@@ -114,6 +114,7 @@ class Book(BookContext):
         elif mechanism.describe() != opening["mechanism"]:
             raise InvalidSetting("This book was started with another mechanism.")
         self._is_past_mark = not allow_stale  # as far as the last transaction has seen
+        self._last_state: ChainState | None = None  # after the last transaction
         self._changes: tuple[VisibleChange, ...] = ()
         self._changes_lock = Lock()
         self.mechanism: Mechanism = mechanism
@@ -264,6 +265,7 @@ class Book(BookContext):
         except BaseException:
             self.forget_ladder_numbers()
             raise
+        self._last_state = transaction.chain_state
         self._advance_mark(transaction.chain_state)
 
     def ask(self, question: ScoredQuestion) -> RecordedAnswer:
@@ -324,6 +326,7 @@ class Book(BookContext):
         """
 
         def find(view: ReadView) -> RecordedLook | None:
+            view.chain_state()  # the gate is read again only if it is another one
             gate = self.read_gate(view)
             refuse_without_incumbent(gate)
             key = self.look_key(gate.submission, margin, submission)
@@ -370,7 +373,8 @@ class Book(BookContext):
         transaction is needed either.
         """
         if self._is_past_mark:
-            with suppress(LadderboardError), self.storage.read_latest(self.name) as view:
+            latest = self.storage.read_latest(self.name, self._last_state)
+            with suppress(LadderboardError), latest as view:
                 if find(view) is None:
                     return None
         try:

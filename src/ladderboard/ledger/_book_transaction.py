@@ -182,7 +182,7 @@ class BookContext:
         While that is the head, no entry has the key: one is stored together with its entry only.
         """
         self.last_gate: tuple[bytes, GateState] = (b"", GateState())
-        """The last stored state of the gate, and what it says."""
+        """A head of the chain, and the state of the gate then, which changes with an entry only."""
         self._numbers = {"": 0}
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
@@ -196,14 +196,7 @@ class BookContext:
 
     def dedupe_key(self, question: ScoredQuestion) -> bytes:
         """Return the keyed hash by which a repeated submission is recognised."""
-        # A question is looked up before it is scored, looked up again, and recorded.
-        parts = (question.ladder, question.asker, question.submission)
-        last_parts, key = self._last_dedupe_key
-        if parts != last_parts:
-            ladder, asker, submission = parts
-            key = self._keyed_hash("submission", ladder, asker, submission.hex())
-            self._last_dedupe_key = parts, key
-        return key
+        return self._dedupe_key("submission", question.ladder, question.asker, question.submission)
 
     def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
         """Return the keyed hash of the question's idempotency key, if it has one."""
@@ -215,17 +208,28 @@ class BookContext:
 
     def look_key(self, incumbent: bytes, margin: float, submission: bytes) -> bytes:
         """Return the keyed hash by which a repeated look is recognised."""
-        return self._keyed_hash("look", incumbent.hex(), margin, submission.hex())
+        return self._dedupe_key("look", incumbent.hex(), margin, submission)
+
+    def _dedupe_key(self, *parts: Any) -> bytes:
+        """Return the keyed hash of parts, of which the last is a digest."""
+        # A question is looked up before it is scored, looked up again, and recorded.
+        last_parts, key = self._last_dedupe_key
+        if parts != last_parts:
+            key = self._keyed_hash(*parts[:-1], parts[-1].hex())
+            self._last_dedupe_key = parts, key
+        return key
 
     def read_gate(self, view: ReadView) -> GateState:
         """Return the state of the gate; refuse a book without one."""
+        known, (head, gate) = view.known_state, self.last_gate
+        if known is not None and known.head == head:
+            return gate
         stored = view.get_value(GATE_STATE)
         if stored is None:
             raise InvalidState("This file has no gate.")
-        last_stored, gate = self.last_gate
-        if stored != last_stored:
-            gate = GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
-            self.last_gate = stored, gate
+        gate = GateState.decode(self.encryption.decrypt(f"kept {GATE_STATE}", stored))
+        if known is not None:
+            self.last_gate = known.head, gate
         return gate
 
     def read_incumbent(self, view: ReadView) -> bytes:
@@ -480,12 +484,11 @@ class BookTransaction:
         )
 
     def _keep_gate(self, gate: GateState) -> None:
-        self._book.last_gate = self._keep(GATE_STATE, gate.encode()), gate
+        self._keep(GATE_STATE, gate.encode())
+        self._book.last_gate = self.chain_state.head, gate
 
-    def _keep(self, name: str, content: bytes) -> bytes:
-        stored = self._book.encryption.encrypt(f"kept {name}", content)
-        self.view.set_value(name, stored)
-        return stored
+    def _keep(self, name: str, content: bytes) -> None:
+        self.view.set_value(name, self._book.encryption.encrypt(f"kept {name}", content))
 
     def _test_record(self, ladder: int, record: RecordTest) -> bool | None:
         """Return whether a new best is proven better than the one before, and store it.
