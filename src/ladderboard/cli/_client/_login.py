@@ -12,6 +12,7 @@ from ladderboard.cli._client._options import (
     Quiet,
     echo_retries,
     format_board_names,
+    load_client,
     suggest_boards,
 )
 from ladderboard.cli._options import AsJson
@@ -71,8 +72,7 @@ def login(
         if not names:
             message = f"No token for {slug or 'any board'} at {server} was saved."
     else:
-        from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
-
+        Client = load_client()  # noqa: N806 - a class
         # Before prompting for a token.
         find_access(server, "", insecure=insecure).check_encrypted()
         with (

@@ -44,6 +44,14 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress bar, no 
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print comma-separated values, for machines.")]
 
 
+def load_client() -> "type[Client]":
+    """Return the client, which loads httpx; without its own command, which takes as long again."""
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
+
+    return Client
+
+
 @contextmanager
 def open_client(
     board: str, url: str | None, *, insecure: bool, quiet: bool = False
@@ -52,8 +60,7 @@ def open_client(
 
     The error for an unknown board lists the existing ones.
     """
-    from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
-
+    Client = load_client()  # noqa: N806 - a class
     named, slug = split_board(board)
     if named is not None and url is not None:
         raise InvalidSetting(
@@ -104,8 +111,7 @@ def _explain_spent_budget(client: "Client", slug: str) -> Iterator[None]:
 @contextmanager
 def suggest_boards(url: str, slug: str | None) -> Iterator[None]:
     """Add the names of the server's boards to the error for an unknown board."""
-    from ladderboard.client import Client  # noqa: PLC0415 - loads httpx
-
+    Client = load_client()  # noqa: N806 - a class
     try:
         yield
     except NotFound as error:
