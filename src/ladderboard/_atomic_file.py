@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -97,7 +96,7 @@ def sync_path(path: Path) -> None:
 
 
 def _draft_path(path: Path) -> Path:
-    return path.with_name(f".ladderboard-{secrets.token_hex(8)}")
+    return path.with_name(f".ladderboard-{os.urandom(8).hex()}")
 
 
 def _refuse_existing(path: Path) -> None:

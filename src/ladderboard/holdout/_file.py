@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -57,7 +56,7 @@ _STALE_HINT = (
 def make_key_file(path: Path | str) -> bytes:
     """Return the key in a file; create the file if it does not exist."""
     path = Path(path)
-    key = secrets.token_bytes(KEY_BYTES)
+    key = os.urandom(KEY_BYTES)
     try:
         atomic_write(path, f"{key.hex()}\n".encode(), replace=False)
     except FileExistsError:
@@ -115,7 +114,7 @@ def replace_with_copy(path: Path, copy: Path) -> Iterator[None]:
     if copy == path:
         raise InvalidSetting("The copy is the file itself; leave --from out.")
     refuse_foreign_wal(copy)
-    draft = path.with_name(f"{path.name}.restoring-{secrets.token_hex(4)}")
+    draft = path.with_name(f"{path.name}.restoring-{os.urandom(4).hex()}")
     with closing(SqliteStorage(copy)) as storage:
         storage.backup(draft)
     old = _unused_name(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -151,7 +151,7 @@ class Book(BookContext):
         """
         environment = LedgerEnvironment() if environment is None else environment
         encryption = NoEncryption() if encryption is None else encryption
-        key = secrets.token_bytes(32) if key is None else key
+        key = os.urandom(32) if key is None else key
         answering_mechanism = mechanism_of(opening.mechanism) if mechanism is None else mechanism
         salts = (environment.salt(), environment.salt())
         secret_values = {

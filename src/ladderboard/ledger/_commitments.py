@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -90,7 +90,7 @@ class Cipher(Encryption):
 
     def encrypt(self, context: str, content: bytes) -> bytes:
         """Encrypt with a fresh nonce, which is stored before the ciphertext."""
-        nonce = secrets.token_bytes(_NONCE)
+        nonce = os.urandom(_NONCE)
         return _CLOSED + nonce + self._cipher.encrypt(nonce, content, context.encode())
 
     def decrypt(self, context: str, encrypted: bytes) -> bytes:
@@ -122,7 +122,7 @@ _PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
 
 def random_salt() -> bytes:
     """Return a random salt; every commitment has its own."""
-    return secrets.token_bytes(SALT_BYTES)
+    return os.urandom(SALT_BYTES)
 
 
 @dataclass(frozen=True)

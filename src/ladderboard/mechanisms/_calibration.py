@@ -12,7 +12,6 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from itertools import product
 from typing import Any
 
@@ -121,6 +120,8 @@ class _CalibrationTable:
 @lru_cache(maxsize=2)
 def _load_table(*, several: bool) -> _CalibrationTable:
     """Return the table for one ladder, or the coarser one for several, which includes it."""
+    from importlib.resources import files  # noqa: PLC0415 - asking needs no table
+
     folder = files("ladderboard.mechanisms")
     single_team = json.loads((folder / _TABLES[0]).read_text())["cells"]
     if not several:

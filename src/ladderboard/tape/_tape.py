@@ -39,18 +39,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import secrets
+import os
 import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from numbers import Integral, Rational
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
+
+if TYPE_CHECKING:
+    from fractions import Fraction  # with decimal it takes as long as the rest of this module
 
 # Sixteen bytes that set these hashes apart from any other use of the same key (RFC 7693).
 _PERSON = b"ladderboard.tape"
@@ -232,14 +235,15 @@ class Law(ABC):
         """Draw ``count`` times from a NumPy generator, with floating-point precision."""
 
 
-def _check_rational(name: str, value: int | Fraction) -> Fraction:
+def _check_rational(name: str, value: int | Fraction) -> None:
     # No floats: the law must be the same on every machine, so its scale is exact.
-    if isinstance(value, bool) or not isinstance(value, int | Fraction) or value < 0:
+    is_fraction = isinstance(value, Rational) and not isinstance(value, Integral)
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    if not (is_whole or is_fraction) or value < 0:
         raise InvalidSetting(
             f"{name} must be a whole number or a Fraction, at least 0; "
             f"got {_settings.safe_repr(value)}."
         )
-    return Fraction(value)
 
 
 @dataclass(frozen=True)
@@ -420,7 +424,7 @@ class Tape:
         if seed is not None:
             seed = read_seed(seed)
             key = hashlib.sha256(b"ladderboard.tape seed %d" % seed).digest()
-        self._key = secrets.token_bytes(_KEY_BYTES) if key is None else key
+        self._key = os.urandom(_KEY_BYTES) if key is None else key
         self._seeded = seed is not None
 
     def __repr__(self) -> str:

@@ -125,15 +125,17 @@ def _stretches(
     ladder: GrowingLadder, setup: Setup, changes: int, values: NDArray[np.int64]
 ) -> Iterator[tuple[slice, int]]:
     """Yield parts of sorted values with the grid that is used after any value in them."""
-    start = 0
-    while start < len(values):
-        grid = ladder.grid_units(setup, int(values[start]), changes)
-        stop = bisect_left(
-            range(len(values)),
-            grid + 1,
-            lo=start,
-            key=lambda i: ladder.grid_units(setup, int(values[i]), changes),
-        )
+    def grid_at(index: int) -> int:
+        return ladder.grid_units(setup, int(values[index]), changes)
+
+    start, count = 0, len(values)
+    last = grid_at(count - 1) if count else 0
+    while start < count:
+        grid = grid_at(start)
+        # They never fall with the value.
+        stop = count
+        if grid != last:
+            stop = bisect_left(range(count), grid + 1, lo=start, key=grid_at)
         yield slice(start, stop), grid
         start = stop
 
