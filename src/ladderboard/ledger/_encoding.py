@@ -65,8 +65,15 @@ class MapEncoder:
         """Encode the values of the keys, which come in the order of the keys."""
         parts: list[bytes] = []
         for position, key in self._keys:
-            parts.append(key)
-            _write(values[position], parts)
+            value = values[position]
+            kind = type(value)
+            if kind is Encoded:
+                parts += (key, value)
+            elif kind is bytes:  # a digest or a salt, mostly
+                parts += (key, b"B", _pack_length(len(value)), value)
+            else:
+                parts.append(key)
+                _write(value, parts)
         return Encoded(b"".join(parts))
 
 

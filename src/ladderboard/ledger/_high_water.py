@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +12,7 @@ from ladderboard.errors import Conflict, StaleCopy, storage_error
 from ladderboard.ledger._chain import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from ladderboard.ledger._storage import ChainState, ReadView
 
@@ -84,9 +83,13 @@ class HighWaterMark:
                 verb = "written" if write else "read"
                 raise storage_error(error, f"{self.path} cannot be {verb}") from None
             try:
+                content = os.pread(file, _FILE_BYTES + 1, 0)
+                cached = self._cached
+                if cached is not None and cached[0] == content:  # as it was, so not half written
+                    return cached[1]
                 if fcntl is not None:  # or a half-written position may be read
                     fcntl.flock(file, fcntl.LOCK_SH)
-                content = os.pread(file, _FILE_BYTES + 1, 0)
+                    content = os.pread(file, _FILE_BYTES + 1, 0)
             except OSError as error:
                 raise storage_error(error, f"{self.path} cannot be read") from None
             finally:
@@ -143,7 +146,8 @@ class HighWaterMark:
 
     def advance(self, position: Position) -> None:
         """Write a position, unless the mark is further ahead in the same book."""
-        with self._exclusive_file() as file:
+
+        def write_if_ahead(file: int) -> None:
             try:
                 current = self._parse(os.pread(file, _FILE_BYTES + 1, 0))
             except StaleCopy:  # an empty or damaged mark is replaced
@@ -155,16 +159,21 @@ class HighWaterMark:
             ):
                 self._write(file, position)
 
+        self._change(write_if_ahead)
+
     def replace(self, position: Position) -> None:
         """Overwrite the mark unconditionally, for a new file or a restore.
 
         This waits for the disk. Later positions are written over this one in a file of the same
         size, so that a power cut leaves one or the other.
         """
-        with self._exclusive_file() as file:
+
+        def overwrite(file: int) -> None:
             self._write(file, position)
             os.ftruncate(file, _FILE_BYTES)  # a damaged mark may have been longer
             os.fsync(file)
+
+        self._change(overwrite)
 
     def _write(self, file: int, position: Position) -> None:
         text = f"{_HEADER} {position.book} {position.entries} {position.questions} {position.head}"
@@ -175,16 +184,15 @@ class HighWaterMark:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._cached = (content, position)
 
-    @contextmanager
-    def _exclusive_file(self) -> Iterator[int]:
-        """Yield the open file, exclusively locked until the block ends."""
+    def _change(self, write: Callable[[int], None]) -> None:
+        """Call a function with the open file, which is exclusively locked meanwhile."""
         with _FORK_LOCK:
             try:
                 file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
                 try:
                     if fcntl is not None:
                         fcntl.flock(file, fcntl.LOCK_EX)
-                    yield file
+                    write(file)
                 finally:
                     os.close(file)  # this releases the lock
             except OSError as error:

@@ -125,6 +125,7 @@ def _stretches(
     ladder: GrowingLadder, setup: Setup, changes: int, values: NDArray[np.int64]
 ) -> Iterator[tuple[slice, int]]:
     """Yield parts of sorted values with the grid that is used after any value in them."""
+
     def grid_at(index: int) -> int:
         return ladder.grid_units(setup, int(values[index]), changes)
 
