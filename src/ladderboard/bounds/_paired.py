@@ -81,7 +81,7 @@ def _sign_tail(differing: int, wins: int, share: float) -> tuple[float, float]:
     )
     successes = np.arange(wins, wins + _terms(differing, wins, share), dtype=np.float64)
     ratios = (differing - successes) / (successes + 1) * odds
-    return first, 1 + float(np.cumprod(ratios).sum())
+    return first, 1 + float(ratios.cumprod().sum())
 
 
 def _terms(differing: int, wins: int, share: float) -> int:

@@ -472,14 +472,12 @@ class BookTransaction:
         self, kind: str, fields: dict[str, Any], secret: GateSecret, **state_changes: Any
     ) -> None:
         number = self.chain_state.entries
-        commitments = {
-            "submission": secret.submission_commitment.hash.hex(),
-            "secret": secret.commitment.hash.hex(),
-        }
+        submission_hash, secret_hash, packed = secret.commit_and_pack()
+        commitments = {"submission": submission_hash.hex(), "secret": secret_hash.hex()}
         self.append_entry(
             kind,
             {**fields, **commitments},
-            self._book.encryption.encrypt(f"secret {number}", secret.pack()),
+            self._book.encryption.encrypt(f"secret {number}", packed),
             **state_changes,
         )
 

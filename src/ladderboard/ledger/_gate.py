@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ladderboard.errors import BrokenLedger
 from ladderboard.ledger._commitments import Commitment
-from ladderboard.ledger._encoding import MapEncoder, decode, encode, pad, unpad
+from ladderboard.ledger._encoding import Encoded, MapEncoder, decode, encode, pad, unpad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ladderboard.ledger._encoding import Encoded
     from ladderboard.ledger._storage import ChainState
 
 GATE_STATE = "gate"
@@ -20,6 +19,7 @@ INCUMBENT = "incumbent"
 """The name under which the incumbent's predictions are stored."""
 _BLOCK = 512
 _PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
+_STATE = MapEncoder("looks", "verdicts", "incumbent", "submission")
 
 
 class GateState(NamedTuple):
@@ -44,7 +44,7 @@ class GateState(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the bytes to store."""
-        return encode({**self._asdict(), "verdicts": list(self.verdicts)})
+        return _STATE.encode(*self)
 
     @classmethod
     def decode(cls, stored: bytes) -> Self:
@@ -134,9 +134,15 @@ class GateSecret(NamedTuple):
         """The entry's commitment to the submission."""
         return Commitment("submission", self.submission, self.submission_salt)
 
-    def pack(self) -> bytes:
-        """Return the bytes to store, padded so that their size reveals nothing."""
-        return pad(self.encode_opened(), _BLOCK)
+    def commit_and_pack(self) -> tuple[bytes, bytes, bytes]:
+        """Return the hashes of both commitments, the submission's first, and the packed form.
+
+        The packed form is padded, so that its size reveals nothing.
+        """
+        content = Encoded(encode(self.content))
+        secret_hash = Commitment("look", content, self.salt).hash
+        packed = pad(_PACKED.encode(content, *self[1:]), _BLOCK)
+        return self.submission_commitment.hash, secret_hash, packed
 
     def encode_opened(self) -> Encoded:
         """Return the form in which a bundle publishes it."""
