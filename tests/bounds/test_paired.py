@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from ladderboard.bounds import (
     log_bets,
@@ -41,6 +42,15 @@ def test_the_sign_test_is_the_binomial_tail_rounded_up():
                 excess = log_sign_tail(trials, wins) - math.log(exact)
                 assert 0 <= excess < 1e-8
     assert log_sign_tail(10, 11) == -math.inf
+
+
+def test_terms_of_a_tail_that_are_left_out_are_below_what_is_rounded_up():
+    for trials, share in ((1_000, 0.5), (10_000, 0.5), (10_000, 0.47), (100_000, 0.1)):
+        mean, deviation = trials * share, math.sqrt(trials * share * (1 - share))
+        for distance in (0.1, 1, 3, 10, 20):
+            wins = math.ceil(mean + distance * deviation) + 1
+            excess = log_sign_tail(trials, wins, share) - binom.logsf(wins - 1, trials, share)
+            assert 0 <= excess < 1e-5
 
 
 def test_the_sign_test_holds_for_examples_with_unequal_chances():
@@ -128,6 +138,21 @@ def test_required_net_wins_are_the_least_that_prove():
                     if _decide(differing, net, nats, binary=binary)
                 ]
                 assert needed == (proving[0] if proving else None)
+
+
+def test_one_net_win_less_does_not_prove():
+    for differing in (50, 333, 3_000, 20_000):
+        for nats in (0.0, 3.3, 6.2, 40.0, 300.0):
+            for margin in (0.0, 0.003):
+                options = {"examples": 2 * differing, "margin": margin}
+                needed = required_net_wins(differing, nats, 0.05, **options)
+                share, price = (1 - 2 * margin) / 2, nats - math.log(0.05)
+                # A share and a price are rounded up by less than the tolerance.
+                most = differing if needed is None else needed - 2
+                assert log_sign_tail(differing, (differing + most) // 2, share) > -price - 1e-6
+                if needed is not None:
+                    wins = (differing + needed) // 2
+                    assert log_sign_tail(differing, wins, share) <= -price + 1e-6
 
 
 def _decide(differing, net, nats, *, binary):
