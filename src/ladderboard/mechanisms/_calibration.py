@@ -13,6 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from ladderboard import _settings
@@ -120,9 +121,7 @@ class _CalibrationTable:
 @lru_cache(maxsize=2)
 def _load_table(*, several: bool) -> _CalibrationTable:
     """Return the table for one ladder, or the coarser one for several, which includes it."""
-    from importlib.resources import files  # noqa: PLC0415 - asking needs no table
-
-    folder = files("ladderboard.mechanisms")
+    folder = Path(__file__).parent  # importlib.resources would load zipfile and tempfile
     single_team = json.loads((folder / _TABLES[0]).read_text())["cells"]
     if not several:
         return _CalibrationTable(single_team)
