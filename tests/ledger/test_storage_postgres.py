@@ -238,6 +238,14 @@ def test_a_write_takes_two_messages(storage, grow, monkeypatch):
     assert seen(storage) == AFTER
 
 
+def test_the_connection_used_last_is_used_next(storage):
+    query = "SELECT pg_backend_pid()"
+    with storage.read_transaction("b") as first, storage.read_transaction("b") as second:
+        processes = [view.query(query)[0][0] for view in (first, second)]
+    assert processes[0] != processes[1]  # the second block ends first, then the first
+    assert [storage.query_tables(query)[0][0] for _ in range(3)] == processes[:1] * 3
+
+
 def test_prefetched_rows_are_those_under_the_lock(postgres, schema, storage, grow):
     statement = "SELECT name FROM main.book WHERE id = ?"
     assert seen(storage) == BEFORE
