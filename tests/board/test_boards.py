@@ -1,10 +1,22 @@
 """All boards of a database: the key file, and folders that are refused."""
 
+import secrets
+import time
+
 import pytest
 
 from ladderboard._formatting import format_time
-from ladderboard.board import PUBLIC, Boards, FolderStore
-from ladderboard.errors import InvalidRules, WrongKey
+from ladderboard.board import (
+    PUBLIC,
+    Boards,
+    DatabaseStore,
+    FolderStore,
+    IncomingSubmission,
+    hash_token,
+)
+from ladderboard.errors import InvalidRules, NotAllowed, WrongKey
+from ladderboard.ledger import PostgresStorage
+from ladderboard.ledger._storage import _postgres
 
 
 def test_a_database_has_one_key_file_or_none(storage, boards, tmp_path):
@@ -62,3 +74,37 @@ def test_summaries_of_secret_boards_are_not_kept(boards, make_folder, visibility
     first, again = (boards.summaries(["first"], lambda _: PUBLIC)[0] for _ in range(2))
     assert first.version is None
     assert first is not again
+
+
+def test_an_upload_takes_four_messages_to_a_server(
+    postgres, make_folder, predict, organiser, monkeypatch
+):
+    storage = PostgresStorage(postgres.url(), create=True, schema=f"b_{secrets.token_hex(6)}")
+    boards = Boards(storage, DatabaseStore(storage))
+    created, now = boards.create(make_folder()), int(time.time())
+    team, scorer = created.teams.create(organiser, "Ada"), created.scorer()
+
+    def upload(errors):
+        incoming = IncomingSubmission(scorer.read(predict(errors)), now)
+        messages.clear()
+        with boards.read_ahead("first", hash_token(team.token)):
+            board = boards.open_if_public("first")
+            caller = boards.caller_by_token(team.token, "first")
+            board.submissions.authorize_upload(caller, now)
+        return board.submit(caller, incoming)
+
+    run, messages = _postgres.CommandRunner.run, []
+
+    def count(runner, commands, *rest):
+        messages.append(len(commands))
+        return run(runner, commands, *rest)
+
+    monkeypatch.setattr(_postgres.CommandRunner, "run", count)
+    assert [upload(errors).number for errors in (40, 30, 20)] == [1, 2, 3]
+    # To authorize it, before it is scored, with the lock, and with the commit.
+    assert len(messages) == 4
+    assert messages[:2] == [4, 3]
+    created.teams.rotate_token(organiser, team.id)
+    with pytest.raises(NotAllowed):
+        upload(10)
+    boards.close()

@@ -3,6 +3,7 @@
 import contextlib
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -218,24 +219,66 @@ def test_an_answer_lost_after_the_commit_is_uncertain(storage, grow, monkeypatch
     assert len(lost) == 1  # the next transaction has a connection of its own
 
 
-def test_a_write_takes_two_messages(storage, grow, monkeypatch):
-    assert seen(storage) == BEFORE
-    run, messages = _postgres.CommandRunner.run, []
+@pytest.fixture
+def messages(monkeypatch):
+    """Return a list that grows by the number of commands of each message."""
+    run, messages_ = _postgres.CommandRunner.run, []
 
     def count(runner, commands, *rest):
-        messages.append(len(commands))
+        messages_.append(len(commands))
         return run(runner, commands, *rest)
 
     monkeypatch.setattr(_postgres.CommandRunner, "run", count)
+    return messages_
+
+
+def test_a_write_takes_two_messages(storage, grow, messages):
+    assert seen(storage) == BEFORE
+    messages.clear()
     with storage.write_transaction("b") as book:
         grow(book, b"secret")
         book.add_dedupe_key(b"new", 1, defer=True)
         book.set_ladder_state(0, b"after", defer=True)
         assert (book.find_by_dedupe_key(b"new"), book.ladder_state(0)) == (1, b"after")
-    monkeypatch.undo()
     # Begin (three), lock and state; then entry, secret, key, ladder and commit.
     assert messages == [5, 5]
     assert seen(storage) == AFTER
+
+
+NAME = "SELECT name FROM main.book WHERE id = ?"
+
+
+def test_what_is_read_ahead_is_one_message_and_stays_in_its_block(storage, messages):
+    with storage.read_latest("b") as book:
+        number = book.book_id
+    known, missing = (NAME, (number,)), (NAME, (-1,))
+    messages.clear()
+    with storage.read_ahead([known, missing, known]):
+        assert storage.query_tables(*known) == [("b",)]
+        with storage.read_latest("b") as book:
+            assert book.query_prefetched(*missing) == []
+            assert storage.query_tables(*known) is storage.query_tables(*known)
+            assert messages == [2]
+            assert storage.query_tables(NAME, (-2,)) == []  # was not read ahead
+            book.read_ahead([known])
+            assert messages == [2, 1, 1]  # only the state of the chain
+            assert (book.chain_state().entries, book.now() is None) == (1, False)
+            assert messages == [2, 1, 1]
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(storage.query_tables, *known).result() == [("b",)]
+        assert messages == [2, 1, 1, 1]
+    assert storage.query_tables(*known) == [("b",)]
+    assert messages == [2, 1, 1, 1, 1]
+
+
+def test_a_connection_lost_after_reading_ahead_fails_once(storage, kill):
+    known = (NAME, (-1,))
+    with storage.read_ahead([known]):
+        kill()
+        assert storage.query_tables(*known) == []
+        with pytest.raises(StorageFailed):
+            storage.query_tables(NAME, (-2,))
+        assert storage.query_tables(NAME, (-2,)) == []  # on another connection
 
 
 def test_the_connection_used_last_is_used_next(storage):

@@ -56,6 +56,7 @@ from ladderboard.board._repository import (
     read_versions,
     sample_key,
     to_json,
+    upload_statements,
 )
 from ladderboard.board._rules import SECRET_VISIBILITIES
 from ladderboard.board._store import DatabaseStore, MixedStore
@@ -93,6 +94,7 @@ from ladderboard.ledger import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
@@ -114,6 +116,7 @@ _STALE_HINT = (
     "many submissions may have been answered since: ladderboard board resume {} --charge N"
 )
 _MAX_SUMMARIES = 1000  # of 5 KB each
+_MAX_TOKENS = 10_000  # whose teams are remembered
 _SQLITE = "sqlite:///"
 _INVITATIONS = {"invitation", "member"}  # nobody signs in with these
 _UNKNOWN_TOKEN = "This token is unknown or was revoked."  # noqa: S105 - a message
@@ -216,6 +219,7 @@ class Boards:
         self._open: dict[str, Board] = {}
         self._summaries: dict[str, CachedSummary] = {}
         self._open_to_public: dict[str, tuple[tuple[int, int], bool]] = {}
+        self._teams_by_token: dict[bytes, tuple[int, int]] = {}  # each with its book
         self._lock = threading.Lock()
         storage.ensure_schema(BOARD_SCHEMA)
         storage.ensure_schema(WEBHOOK_SCHEMA)
@@ -315,6 +319,11 @@ class Boards:
             self._summaries.clear()
         self._summaries[slug] = CachedSummary(encoded, version, now, until)
         return self._summaries[slug]
+
+    def read_ahead(self, slug: str, token_hash: bytes) -> AbstractContextManager[None]:
+        """Read what this thread needs to authorize an upload in the block, in one message."""
+        team = self._teams_by_token.get(token_hash)
+        return self.storage.read_ahead(upload_statements(slug, token_hash, team))
 
     def open_if_public(self, slug: str) -> Board | None:
         """Return a board; None if there is no such board, or it is for its members only."""
@@ -507,8 +516,12 @@ class Boards:
             raise NotAllowed(_UNKNOWN_TOKEN)
         if match is not None and match.credential.role not in _INVITATIONS:
             credential, expires = match.credential, match.credential.expires
-            valid_here = match.for_all_boards or (slug is not None and match.slug == slug)
+            valid_here = match.book is None or (slug is not None and match.slug == slug)
             if valid_here and (expires is None or expires > self.environment.clock()):
+                if match.book is not None and credential.team is not None:
+                    if len(self._teams_by_token) >= _MAX_TOKENS:
+                        self._teams_by_token.clear()
+                    self._teams_by_token[hashed] = (match.book, credential.team)
                 return Caller(Role[credential.role.upper()], credential.team, hashed)
         raise NotAllowed(_UNKNOWN_TOKEN)
 

@@ -29,7 +29,13 @@ from ladderboard.board._model import (
     stored_value,
 )
 from ladderboard.errors import BrokenDump, Conflict, NotAllowed, NotFound
-from ladderboard.ledger import STATE_COLUMNS, STATE_ENTRIES, STATE_JOIN, SchemaModule
+from ladderboard.ledger import (
+    STATE_COLUMNS,
+    STATE_ENTRIES,
+    STATE_JOIN,
+    SchemaModule,
+    state_statement,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -160,16 +166,6 @@ _SELECT_BOARD_AND_TEAM = BOARD.select(
 _SELECT_BOARD_AND_SENDER = BOARD.select(
     f"{_JOIN_SENDER} WHERE b.book = ?", alias="b", extra=_TEAM_OF_BOARD
 )
-_SELECT_BOARD_SENDER_AND_STATE = BOARD.select(
-    f"{_JOIN_SENDER} {STATE_JOIN} WHERE b.book = ?",
-    alias="b",
-    extra=f"{_TEAM_OF_BOARD}, {STATE_COLUMNS}",
-)
-_SELECT_BOARD_TEAM_AND_STATE = BOARD.select(
-    f"{_JOIN_TEAM} {STATE_JOIN} WHERE b.book = ?",
-    alias="b",
-    extra=f"{_TEAM_OF_BOARD}, {STATE_COLUMNS}",
-)
 _NEXT_TEAM_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 FROM main.team WHERE book = ?"
 _DELETE_TEAM = "DELETE FROM main.team WHERE book = ? AND number = ? AND used = 0"
 _DELETE_TEAM_CREDENTIALS = "DELETE FROM main.credential WHERE book = ? AND team = ?"
@@ -220,18 +216,6 @@ def board_and_team_statement(book: int, number: int, sender: Sender | None) -> S
     if sender is None:
         return _SELECT_BOARD_AND_TEAM, (number, book)
     return _SELECT_BOARD_AND_SENDER, (number, *sender, book)
-
-
-def read_board_team_and_state(
-    view: ReadView, number: int, sender: Sender | None = None
-) -> tuple[BoardRow, TeamRow]:
-    """Return the same, and remember the state of the chain: all in one statement."""
-    if sender is None:
-        rows = view.query_with_state(_SELECT_BOARD_TEAM_AND_STATE, (number, view.book_id))
-    else:
-        values = (number, *sender, view.book_id)
-        rows = view.query_with_state(_SELECT_BOARD_SENDER_AND_STATE, values)
-    return _split_board_and_team(view, number, rows, sender)
 
 
 def _split_board_and_team(
@@ -667,10 +651,10 @@ class ValidCredential(NamedTuple):
 
 
 class ScopedCredential(NamedTuple):
-    """A credential that was not revoked; ``slug`` is its board's, None if it is for all."""
+    """A credential that was not revoked; ``book`` and ``slug`` are None if it is for all boards."""
 
     credential: CredentialRow
-    for_all_boards: bool
+    book: int | None
     slug: str | None
 
 
@@ -744,7 +728,18 @@ def find_credential(query: Query, hashed: bytes) -> ScopedCredential | None:
     if not rows:
         return None
     *row, book, slug = rows[0]
-    return ScopedCredential(CREDENTIAL.read(row), book is None, slug)
+    return ScopedCredential(CREDENTIAL.read(row), book, slug)
+
+
+def upload_statements(slug: str, hashed: bytes, team: tuple[int, int] | None) -> list[Statement]:
+    """Return the statements that authorize an upload by ``team``: its book and its number."""
+    statements: list[Statement] = [(_SELECT_BY_HASH, (hashed,))]
+    if is_searchable(slug):
+        statements.append((_VERSION_BY_SLUG, (slug,)))
+    if team is not None:
+        sender = Sender(hashed, None)
+        statements += [board_and_team_statement(*team, sender), state_statement(team[0])]
+    return statements
 
 
 def has_server_organiser(view: TableView) -> bool:

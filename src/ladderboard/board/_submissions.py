@@ -29,7 +29,6 @@ from ladderboard.board._repository import (
     find_team,
     read_board,
     read_board_and_team,
-    read_board_team_and_state,
     record_submission,
 )
 from ladderboard.board._rules import (
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow, TeamRow
-    from ladderboard.board._repository import Sender
+    from ladderboard.board._repository import Sender, Statement
     from ladderboard.board._rules import Rules
     from ladderboard.board._store import PreparedFile
     from ladderboard.bounds import Certificate
@@ -259,6 +258,7 @@ class SubmissionService:
         self._board = board
         self._stored_bytes = StoredBytes()
         self._in_progress = KeyedLock()
+        self._ladders: dict[int, tuple[str, str]] = {}  # the last one and the id of each team
 
     def authorize_upload(
         self,
@@ -331,6 +331,8 @@ class SubmissionService:
     ) -> list[SubmissionAnswer | Exception]:
         """Answer submissions that all differ."""
         with self._board.book.reading_latest() as view:
+            if view.reads_ahead:
+                view.read_ahead(self._statements_before_scoring(view.book_id, requests))
             checked = [_attempt(self._check, view, request) for request in requests]
         scored = [
             _attempt(self._score, item)
@@ -419,12 +421,34 @@ class SubmissionService:
             if caller.role < Role.EVALUATOR:
                 raise InvalidSetting("A team can submit only for itself.")
             return row, find_team(view, team)
-        row, team_row = read_board_team_and_state(view, caller.team, caller.sender)
+        row, team_row = read_board_and_team(view, caller.team, caller.sender, prefetched=True)
+        self._ladders[team_row.number] = (self._board.ladder_of(row, team_row.id), team_row.id)
         rules = self._board.rules_of(row)
         check_permission(caller, "submit", rules)
         if rules.terms is not None and caller.identity is not None:
             refuse_without_terms(rules, accepted_version(view, caller))
         return row, team_row
+
+    def _statements_before_scoring(
+        self, book: int, requests: Sequence[SubmissionRequest]
+    ) -> list[Statement]:
+        """Return what teams' submissions read; a ladder is most likely the same as before."""
+        statements = []
+        for caller, incoming, team in requests:
+            if caller.team is None or team is not None:
+                continue
+            statements.append(board_and_team_statement(book, caller.team, caller.sender))
+            if caller.team in self._ladders:
+                ladder, asker = self._ladders[caller.team]
+                question = ScoredQuestion(
+                    incoming.submission.digest,
+                    1.0,
+                    ladder=ladder,
+                    asker=asker,
+                    idempotency_key=incoming.idempotency_key,
+                )
+                statements += self._board.book.statements_for(book, question, answer=False)
+        return statements
 
     def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
         """Return whether the idempotency key, if any, is recorded for this question."""
@@ -456,7 +480,9 @@ class SubmissionService:
         rules = self._board.rules_of(row)
         quota = remaining_quota(view, rules, row, team_row, moment)
         refuse_if_over_limit(quota, moment.clock)
-        stored = self._stored_bytes.team_total(view, team_row, cache=cache)
+        stored = row.stored  # of all teams; mostly so little that this team's part does not matter
+        if stored + incoming.size > rules.team_quota:
+            stored = self._stored_bytes.team_total(view, team_row, cache=cache)
         refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
     def _refuse_if_closed(

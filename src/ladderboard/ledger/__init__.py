@@ -76,6 +76,7 @@ from ladderboard.ledger._storage import TABLE_NAMES as TABLE_NAMES
 from ladderboard.ledger._storage import connect_sqlite as connect_sqlite
 from ladderboard.ledger._storage import latest_format as latest_format
 from ladderboard.ledger._storage import select_from as select_from
+from ladderboard.ledger._storage import state_statement as state_statement
 from ladderboard.ledger._storage import translate_sqlite_error as translate_sqlite_error
 
 if TYPE_CHECKING:

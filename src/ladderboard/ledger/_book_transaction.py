@@ -149,8 +149,9 @@ class LedgerEnvironment:
 
     def moment(self, view: ReadView) -> Moment:
         """Return the chain state and the time of an open view."""
+        state = view.chain_state()  # it comes with the time of a database on a server
         shared, local = view.now() if self.clock is _now else None, self.clock()
-        clock, state = local if shared is None else shared, view.chain_state()
+        clock = local if shared is None else shared
         return Moment(state, max(clock, state.time), clock, local)
 
     def current_time(self, view: ReadView) -> int:
@@ -276,12 +277,13 @@ class BookContext:
         return names if self.ladder_sessions.resume(view, 0).questions else names[1:]
 
     def statements_for(
-        self, book: int, question: ScoredQuestion
+        self, book: int, question: ScoredQuestion, *, answer: bool = True
     ) -> list[tuple[str, tuple[Any, ...]]]:
-        """Return the statements that a question needs, to be prefetched."""
+        """Return the statements that find or ``answer`` a question, to be prefetched."""
         keys = (self.dedupe_key(question), self.idempotency_dedupe_key(question))
         known_keys = [key for key in keys if key is not None]
-        return question_statements(book, known_keys, self._numbers.get(question.ladder))
+        ladder = self._numbers.get(question.ladder) if answer else None
+        return question_statements(book, known_keys, ladder)
 
     def forget_ladder_numbers(self) -> None:
         """Read the numbers of ladders again, because the start of some was rolled back."""

@@ -206,6 +206,11 @@ class Authenticator:
             return Credentials(session=session)
         return Credentials() if SESSION_COOKIE in request.cookies else None
 
+    def token_hash(self, request: Request) -> bytes:
+        """Return the hash of a request's token; empty without one."""
+        credentials = self.read_credentials(request)
+        return b"" if credentials is None else credentials.token_hash
+
     def check_form(self, request: Request, session: CookieSession | None, csrf_token: str) -> None:
         """Refuse a form that does not come from a page of ours in the same browser."""
         check_origin(request, self._public)

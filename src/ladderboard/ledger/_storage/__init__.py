@@ -19,6 +19,7 @@ from ladderboard.ledger._storage._sql import Storage as Storage
 from ladderboard.ledger._storage._sql import TableView as TableView
 from ladderboard.ledger._storage._sql import WriteView as WriteView
 from ladderboard.ledger._storage._sql import question_statements as question_statements
+from ladderboard.ledger._storage._sql import state_statement as state_statement
 from ladderboard.ledger._storage._sqlite import SQLITE_APPLICATION_ID as SQLITE_APPLICATION_ID
 from ladderboard.ledger._storage._sqlite import SqliteStorage as SqliteStorage
 from ladderboard.ledger._storage._sqlite import connect_sqlite as connect_sqlite

@@ -15,7 +15,8 @@ from ladderboard.errors import InvalidState, StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    Prefetch = Callable[[int], Iterable[tuple[str, tuple[Any, ...]]]]
+    Statement = tuple[str, tuple[Any, ...]]
+    Prefetch = Callable[[int], Iterable[Statement]]
     """Returns the statements to read with a book's lock, each with its values, by its number."""
 
 WRITER_TIMEOUT = 60.0  # seconds to wait for other writers
@@ -86,6 +87,8 @@ class Connection(ABC):
     and every further statement fails instead of running outside its transaction.
     """
 
+    reads_ahead: ClassVar[bool] = False
+    """Whether statements that are sent together save messages to a server."""
     detects_commits: ClassVar[bool] = False
     """Whether ``begin`` clears ``known_states`` if another connection has committed since."""
 
@@ -132,6 +135,10 @@ class Connection(ABC):
     def prefetch(self, book: str, reads: Prefetch) -> None:
         """Run statements as soon as the book is locked, if this saves messages to a server."""
         del book, reads
+
+    def read_ahead(self, statements: Iterable[Statement]) -> None:
+        """Run statements in one message to a server, for ``query_prefetched``."""
+        del statements
 
     def query_prefetched(
         self, statement: str, values: tuple[Any, ...] = ()
@@ -236,6 +243,12 @@ class Pool(Protocol):
 
     def release(self, connection: Connection) -> None:
         """Take a connection back."""
+
+    def acquire_alone(self) -> Connection:
+        """Return a connection to read without a transaction."""
+        connection = self.acquire()
+        connection.begin_alone()
+        return connection
 
     def close(self) -> None:
         """Close all idle connections now, and the others when their transactions end."""

@@ -9,7 +9,7 @@ import re
 import select
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from types import ModuleType
 
-    from ladderboard.ledger._storage._pool import Prefetch
+    from ladderboard.ledger._storage._pool import Prefetch, Statement
 
 _LOG = logging.getLogger("ladderboard.database")
 _LOG.addHandler(logging.NullHandler())  # commands show the error itself
@@ -572,6 +572,12 @@ def _pool_class() -> Any:
     return LastUsedFirstPool
 
 
+class _HeldConnection(threading.local):
+    """The connection that has read ahead for a block of this thread."""
+
+    connection: PostgresConnection | None = None
+
+
 class PostgresPool(Pool):
     """The connections to a server: psycopg's own pool, with one for each process.
 
@@ -593,6 +599,7 @@ class PostgresPool(Pool):
         self._finalizer: weakref.finalize[..., Any] | None = None
         self._owners: list[int] = []  # threads that use a connection
         self.writer_lock: WriterLock = PerBookLock()
+        self.held = _HeldConnection()
         self._pool: Any = None
 
     def _open_pool(self) -> Any:
@@ -619,6 +626,12 @@ class PostgresPool(Pool):
         connection = self._get()
         self._owners.append(owner)
         return PostgresConnection(self, connection, owner)
+
+    def acquire_alone(self) -> Connection:
+        """Return the connection that has read ahead for this thread, or another one."""
+        self._leave_parents_pool()
+        held = self.held.connection
+        return super().acquire_alone() if held is None or held.broken else held
 
     def _leave_parents_pool(self) -> None:
         """Start anew in a forked process.
@@ -669,6 +682,8 @@ class PostgresPool(Pool):
     def release(self, connection: Connection) -> None:
         """Take a connection back; psycopg's pool discards it if it was closed."""
         connection = cast("PostgresConnection", connection)
+        if connection is self.held.connection:
+            return  # when its block ends
         pooled = connection.pooled
         if pooled is not None and pooled.process != os.getpid():
             return  # of the parent process
@@ -693,6 +708,8 @@ def _close_pool(pool: Any, process: int) -> None:
 class PostgresConnection(Connection):
     """A connection that adds the schema to the statements."""
 
+    reads_ahead = True
+
     def __init__(self, pool: PostgresPool, connection: Any, owner: int) -> None:
         super().__init__(connection)
         self.pooled: Any = connection  # also when it is broken; None if it was given back
@@ -706,7 +723,7 @@ class PostgresConnection(Connection):
         self._begin: tuple[Command, ...] = ()  # begins the transaction; not sent yet
         self._writes = False
         self._deferred: list[tuple[Command, str | None]] = []
-        self._to_prefetch: list[tuple[str, tuple[Any, ...]]] = []
+        self._to_prefetch: list[Statement] = []
         self._alone = False  # whether the next statement is the first, outside of a transaction
 
     def _run(self, statement: str, values: tuple[Any, ...]) -> Any:
@@ -821,19 +838,22 @@ class PostgresConnection(Connection):
         number = self._book_ids.get(book)
         self._to_prefetch = [] if number is None else list(dict.fromkeys(reads(number)))
 
+    def read_ahead(self, statements: Iterable[Statement]) -> None:
+        """Run statements in one message, unless the driver must encode their values."""
+        reads = [read for read in dict.fromkeys(statements) if read not in self.prefetched]
+        commands = [self._make_command(*read) for read in reads]
+        if None in commands:
+            return
+        results = self._communicate(*cast("list[Command]", commands))
+        rows = map(self.connection.runner.rows, results[len(results) - len(reads) :])
+        self.prefetched.update(zip(reads, rows, strict=True))
+
     def _lock_and_prefetch(self, name: str) -> list[tuple[Any, ...]]:
         """Lock a book, then run the statements to prefetch; return the rows of the lock."""
+        lock = (_LOCK, (name,))
         reads, self._to_prefetch = self._to_prefetch, []
-        commands = [
-            self._make_command(statement, values)
-            for statement, values in ((_LOCK, (name,)), *reads)
-        ]
-        if None in commands:
-            return self.query(_LOCK, (name,))
-        results = self._communicate(*cast("list[Command]", commands))
-        locked, *rows = map(self.connection.runner.rows, results[-len(commands) :])
-        self.prefetched = dict(zip(reads, rows, strict=True))
-        return locked
+        self.read_ahead((lock, *reads))
+        return self.query_prefetched(*lock)
 
     def begin(self, *, write: bool) -> None:
         """Begin a transaction with the next statement."""
@@ -933,6 +953,7 @@ class PostgresStorage(Storage):
     """
 
     _type_names = _TYPE_NAMES
+    reads_ahead = True
 
     def __init__(self, url: str, *, create: bool = False, schema: str = "ladderboard") -> None:
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,39}", schema):
@@ -941,7 +962,7 @@ class PostgresStorage(Storage):
             )
         self._address = PostgresAddress(url)
         self._schema = schema
-        self._pool = PostgresPool(self._address, schema)
+        self._pool: PostgresPool = PostgresPool(self._address, schema)
         try:
             connection = self._pool.acquire()
             try:
@@ -965,6 +986,20 @@ class PostgresStorage(Storage):
         # An open connection is tried first, then a new one, which takes several messages.
         connect = max(2, int(0.6 * seconds))
         self._address.timeouts = PostgresTimeouts(connect, 0.4 * seconds, seconds)
+
+    @contextmanager
+    def read_ahead(self, statements: Iterable[Statement]) -> Iterator[None]:
+        """Run statements in one message, for what this thread reads in the block."""
+        connection, held = self._pool.acquire(), self._pool.held
+        before = held.connection
+        try:
+            connection.begin_alone()
+            connection.read_ahead(statements)
+            held.connection = connection
+            yield
+        finally:
+            held.connection = before
+            self._pool.release(connection)
 
     def _prepare(self, connection: Connection, *, create: bool) -> None:
         """Check the tables; create or migrate them under a lock, in one transaction."""

@@ -11,8 +11,8 @@ Statements are written for SQLite; ``PostgresConnection`` translates ``main.``, 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypeVar
 
 from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.ledger._storage._schema import migrate_module, module_format
@@ -195,11 +195,14 @@ class TableView:
         self._defer: Callable[..., None] = connection.defer
         self.query_prefetched: Callable[..., list[tuple[Any, ...]]] = connection.query_prefetched
         """As ``query``, for rows that this transaction has not changed; see ``Prefetch``."""
+        self._read_ahead: Callable[..., None] = connection.read_ahead
+        self.reads_ahead = connection.reads_ahead
+        """Whether ``ReadView.read_ahead`` saves messages to a server."""
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
         self.query = self.execute = self._now = self._defer = _refuse_ended_view
-        self.query_prefetched = _refuse_ended_view
+        self.query_prefetched = self._read_ahead = _refuse_ended_view
 
     def execute_all(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         """Run statements that change rows, each with its values, before the next one reads."""
@@ -243,6 +246,11 @@ class ReadView(TableView):
         rows = self.query(statement, values)
         return _checked_type(rows[0][0], bytes) if rows else None
 
+    def read_ahead(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
+        """Run statements for ``query_prefetched``, and read the state, all in one message."""
+        self._read_ahead((state_statement(self.book_id), *statements))
+        self.chain_state()
+
     def query_with_state(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Run a statement that also reads the state of the chain and the server's time.
 
@@ -268,7 +276,7 @@ class ReadView(TableView):
             if not self.query(_SELECT_NEXT, (self._first + last.entries,))[0][0]:
                 self._chain_state = last
         if self._chain_state is None:
-            rows = self.query_prefetched(*_state_statement(self.book_id))
+            rows = self.query_prefetched(*state_statement(self.book_id))
             if rows:
                 self._chain_state = self._chain_state_from_row(rows[0][:-1])
                 self._server_time = rows[0][-1]
@@ -372,7 +380,7 @@ class ReadView(TableView):
             rows = self.query_with_state(_SELECT_STATE_BY_DEDUPE_KEY, (*values, *place))
             number = rows[0][0] if rows else None
             return None if number is None else _checked_type(number, int)
-        rows = self.query(_SELECT_BY_DEDUPE_KEY, values)
+        rows = self.query_prefetched(_SELECT_BY_DEDUPE_KEY, values)
         return _checked_type(rows[0][0], int) if rows else None
 
     def get_value(self, name: str) -> bytes | None:
@@ -380,7 +388,8 @@ class ReadView(TableView):
         return self._read_blob(_SELECT_VALUE, self.book_id, check_text(name))
 
 
-def _state_statement(book: int) -> tuple[str, tuple[Any, ...]]:
+def state_statement(book: int) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement that reads the state of a book's chain, to be prefetched."""
     return _SELECT_STATE, (book * _MAX_ENTRIES, (book + 1) * _MAX_ENTRIES)
 
 
@@ -604,9 +613,8 @@ class _LatestRead(AbstractContextManager[ReadView]):
         self._last_state = last_state
 
     def __enter__(self) -> ReadView:
-        self._connection = connection = self._pool.acquire()
+        self._connection = connection = self._pool.acquire_alone()
         try:
-            connection.begin_alone()
             number = _find_book(connection, self._book, write=False)
             self._view = view = ReadView(connection, number, last_state=self._last_state)
         except BaseException:
@@ -655,7 +663,7 @@ class _WriteTransaction(AbstractContextManager[WriteView]):
 
     def _reads(self, book: int) -> list[tuple[str, tuple[Any, ...]]]:
         further = () if self._prefetch is None else self._prefetch(book)
-        return [_state_statement(book), *further]
+        return [state_statement(book), *further]
 
     def __exit__(self, kind: object, *_: object) -> None:
         view, connection = self._view, self._connection
@@ -694,6 +702,8 @@ class Storage:
     happened or not, and the caller must look.
     """
 
+    reads_ahead: ClassVar[bool] = False
+    """Whether ``read_ahead`` saves messages to a server."""
     _pool: Pool
     _type_names: Mapping[str, str]
 
@@ -796,12 +806,21 @@ class Storage:
         """Begin to read tables of other packages, as they are now."""
         return _TableTransaction(self._pool, write=False)
 
+    def read_ahead(
+        self, statements: Iterable[tuple[str, tuple[Any, ...]]]
+    ) -> AbstractContextManager[None]:
+        """Run statements in one message to a server.
+
+        In the block, ``query_tables`` and ``read_latest`` of this thread use their rows.
+        """
+        del statements
+        return nullcontext()
+
     def query_tables(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run one statement that reads tables of other packages, and return the rows."""
-        connection = self._pool.acquire()
+        connection = self._pool.acquire_alone()
         try:
-            connection.begin_alone()
-            return connection.query(statement, values)
+            return connection.query_prefetched(statement, values)
         finally:
             self._pool.release(connection)
 

@@ -1,5 +1,6 @@
 """Routes of submissions: from the upload to the answer."""
 
+from contextlib import nullcontext
 from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Request, Response
@@ -218,15 +219,21 @@ def _authorize_upload(
     check_only: bool = False,
 ) -> AuthorizedUpload:
     """Refuse a submission that is not allowed now, before its body is read."""
-    board, caller = open_board(request, slug, csrf_checked=csrf_checked)
-    row = board.submissions.authorize_upload(
-        caller,
-        meta.received,
-        team=meta.team,
-        idempotency_key=meta.idempotency_key,
-        check_only=check_only,
-    )
-    specs = get_context(request).parser_specs
+    context = get_context(request)
+    with (
+        context.boards.read_ahead(slug, context.authenticator.token_hash(request))
+        if context.boards.storage.reads_ahead
+        else nullcontext()
+    ):
+        board, caller = open_board(request, slug, csrf_checked=csrf_checked)
+        row = board.submissions.authorize_upload(
+            caller,
+            meta.received,
+            team=meta.team,
+            idempotency_key=meta.idempotency_key,
+            check_only=check_only,
+        )
+    specs = context.parser_specs
     key = (board.book.name, row.epoch, row.rules)
     known_key, spec = specs.get(slug, (None, None))
     if spec is None or known_key != key:
