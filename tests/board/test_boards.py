@@ -87,7 +87,7 @@ def test_an_upload_takes_four_messages_to_a_server(
     def upload(errors):
         incoming = IncomingSubmission(scorer.read(predict(errors)), now)
         messages.clear()
-        with boards.read_ahead("first", hash_token(team.token)):
+        with boards.read_ahead("first", [hash_token(team.token)]):
             board = boards.open_if_public("first")
             caller = boards.caller_by_token(team.token, "first")
             board.submissions.authorize_upload(caller, now)

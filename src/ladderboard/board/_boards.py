@@ -93,7 +93,7 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from ladderboard.board._folder import BoardFolder
@@ -320,10 +320,13 @@ class Boards:
         self._summaries[slug] = CachedSummary(encoded, version, now, until)
         return self._summaries[slug]
 
-    def read_ahead(self, slug: str, token_hash: bytes) -> AbstractContextManager[None]:
-        """Read what this thread needs to authorize an upload in the block, in one message."""
-        team = self._teams_by_token.get(token_hash)
-        return self.storage.read_ahead(upload_statements(slug, token_hash, team))
+    def read_ahead(self, slug: str, tokens: Iterable[bytes]) -> AbstractContextManager[None]:
+        """Read what this thread needs to authorize uploads in the block, in one message.
+
+        ``tokens`` are the hashes of the uploads' tokens.
+        """
+        senders = [(token, self._teams_by_token.get(token)) for token in tokens]
+        return self.storage.read_ahead(upload_statements(slug, senders))
 
     def open_if_public(self, slug: str) -> Board | None:
         """Return a board; None if there is no such board, or it is for its members only."""

@@ -38,7 +38,7 @@ from ladderboard.ledger import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ladderboard.board._model import CredentialRow, Table
     from ladderboard.ledger import ReadView, TableView, WriteView
@@ -731,14 +731,19 @@ def find_credential(query: Query, hashed: bytes) -> ScopedCredential | None:
     return ScopedCredential(CREDENTIAL.read(row), book, slug)
 
 
-def upload_statements(slug: str, hashed: bytes, team: tuple[int, int] | None) -> list[Statement]:
-    """Return the statements that authorize an upload by ``team``: its book and its number."""
-    statements: list[Statement] = [(_SELECT_BY_HASH, (hashed,))]
-    if is_searchable(slug):
-        statements.append((_VERSION_BY_SLUG, (slug,)))
-    if team is not None:
-        sender = Sender(hashed, None)
-        statements += [board_and_team_statement(*team, sender), state_statement(team[0])]
+def upload_statements(
+    slug: str, senders: Iterable[tuple[bytes, tuple[int, int] | None]]
+) -> list[Statement]:
+    """Return the statements that authorize uploads.
+
+    ``senders`` are the hashes of tokens, each with its team's book and number if these are known.
+    """
+    statements: list[Statement] = [(_VERSION_BY_SLUG, (slug,))] if is_searchable(slug) else []
+    for hashed, team in senders:
+        statements.append((_SELECT_BY_HASH, (hashed,)))
+        if team is not None:
+            sender = Sender(hashed, None)
+            statements += [board_and_team_statement(*team, sender), state_statement(team[0])]
     return statements
 
 

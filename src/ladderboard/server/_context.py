@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -155,6 +156,11 @@ def _disk_error(error: OSError) -> LadderboardError:
     return storage_error(error, f"{error.filename or 'The disk'} cannot be used")
 
 
+class _Authorization(NamedTuple):
+    request: Request
+    work: Callable[[], Any]
+
+
 class ServerContext:
     """Everything that is shared by the handlers of one server."""
 
@@ -190,8 +196,8 @@ class ServerContext:
         self._threads = ThreadPoolExecutor(settings.threads, "board-reader")
         self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
         self._submissions = Batches(self._writers, Board.submit_all)
-        self._reads: Batches[Hashable, Callable[[], Any], Any] = Batches(
-            self._threads, lambda _, reads: [_attempt(read) for read in reads]
+        self._authorizations: Batches[str, _Authorization, Any] = Batches(
+            self._threads, self._authorize_all
         )
 
     def close(self) -> None:
@@ -211,12 +217,21 @@ class ServerContext:
             return await self.run_in_thread(board.submit, *request, write=True)
         return await self._submissions.call(board, request)
 
-    async def read_soon(
-        self, key: Hashable, work: Callable[..., Result], *arguments: object
+    async def authorize_upload(
+        self, slug: str, request: Request, work: Callable[..., Result], *arguments: object
     ) -> Result:
-        """Call a function that reads little in a thread, after others with this key."""
-        result: Result = await self._reads.call(key, functools.partial(work, *arguments))
+        """Call a function that authorizes a request to a board in a thread, after others."""
+        work = functools.partial(work, request, slug, *arguments)
+        result: Result = await self._authorizations.call(slug, _Authorization(request, work))
         return result
+
+    def _authorize_all(self, slug: str, calls: list[_Authorization]) -> list[Any]:
+        reading: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if self.boards.storage.reads_ahead:
+            hashes = [self.authenticator.token_hash(call.request) for call in calls]
+            reading = self.boards.read_ahead(slug, hashes)
+        with reading:
+            return [_attempt(call.work) for call in calls]
 
     async def run_in_thread(
         self, work: Callable[..., Result], *arguments: object, write: bool = False

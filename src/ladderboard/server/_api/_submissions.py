@@ -1,6 +1,5 @@
 """Routes of submissions: from the upload to the answer."""
 
-from contextlib import nullcontext
 from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Request, Response
@@ -164,7 +163,7 @@ async def accept_submission(
     context = get_context(request)
     received = context.log.clock()
     meta = SubmissionMeta(received, team, message, idempotency_key)
-    upload = await context.read_soon(slug, _authorize_upload, request, slug, meta, csrf_checked)
+    upload = await context.authorize_upload(slug, request, _authorize_upload, meta, csrf_checked)
     # An evaluator is limited for the team whose files are invalid, not for the others.
     sender = (slug, upload.caller.team or (upload.caller.credential, team))
     context.invalid_limiter.check(sender)
@@ -220,19 +219,14 @@ def _authorize_upload(
 ) -> AuthorizedUpload:
     """Refuse a submission that is not allowed now, before its body is read."""
     context = get_context(request)
-    with (
-        context.boards.read_ahead(slug, context.authenticator.token_hash(request))
-        if context.boards.storage.reads_ahead
-        else nullcontext()
-    ):
-        board, caller = open_board(request, slug, csrf_checked=csrf_checked)
-        row = board.submissions.authorize_upload(
-            caller,
-            meta.received,
-            team=meta.team,
-            idempotency_key=meta.idempotency_key,
-            check_only=check_only,
-        )
+    board, caller = open_board(request, slug, csrf_checked=csrf_checked)
+    row = board.submissions.authorize_upload(
+        caller,
+        meta.received,
+        team=meta.team,
+        idempotency_key=meta.idempotency_key,
+        check_only=check_only,
+    )
     specs = context.parser_specs
     key = (board.book.name, row.epoch, row.rules)
     known_key, spec = specs.get(slug, (None, None))
