@@ -247,7 +247,11 @@ class Pool(Protocol):
     def acquire_alone(self) -> Connection:
         """Return a connection to read without a transaction."""
         connection = self.acquire()
-        connection.begin_alone()
+        try:
+            connection.begin_alone()
+        except BaseException:
+            self.release(connection)
+            raise
         return connection
 
     def close(self) -> None:
