@@ -315,13 +315,15 @@ def test_a_mark_is_read_completely_during_writes(tmp_path):
     assert [process.wait() for process in processes] == [0, 0]
 
 
-def test_a_reader_of_the_mark_waits_for_the_writer(tmp_path):
+def test_a_reader_of_another_mark_waits_for_the_writer(tmp_path):
     water = lb.ledger.HighWaterMark(tmp_path / "guard.db")
     water.replace(lb.ledger.Position("b", 1, 0, "0"))
     read = []
     file = os.open(water.path, os.O_RDWR)  # as another process has it
     fcntl.flock(file, fcntl.LOCK_EX)
-    reader = Thread(target=lambda: read.append(water.read()))
+    assert water.read().entries == 1  # the mark is as it was
+    other = lb.ledger.HighWaterMark(tmp_path / "guard.db")
+    reader = Thread(target=lambda: read.append(other.read()))
     reader.start()
     reader.join(0.1)
     assert not read

@@ -138,7 +138,9 @@ def test_the_claims_of_the_page_hold_for_every_choice():
             silent = play.simulated_board(choice._replace(noise="none"), "growing_ladder")
             loud = play.simulated_board(choice._replace(noise="double"), "growing_ladder")
             assert silent.patient.gap > shaky.patient.gap
-            assert silent.majority.gap < shaky.majority.gap < loud.majority.gap
+            # Random guesses gain nearly the same, up to a fifth of 1/sqrt(n).
+            assert silent.majority.gap < shaky.majority.gap + 0.2 / choice.n**0.5
+            assert shaky.majority.gap < loud.majority.gap
             assert silent.undetected_gain < shaky.undetected_gain < loud.undetected_gain
             assert loud.patient.gap > shaky.patient.gap - 0.01
     for noise, questions in product(RECORDED["noise"], RECORDED["questions"]):
