@@ -308,7 +308,7 @@ class Boards:
         board = self.open(slug)
         fields = board.as_seen_by(caller).summary()
         encoded = json.dumps(fields, separators=(",", ":"), allow_nan=False).encode("ascii")
-        row = None if version is None else BOARD.read(version)
+        row = None if version is None else board.row()
         # Hidden and frozen boards: the response time would tell whether somebody submitted. With
         # sign-in, the names of organisers may change alone.
         if row is None or row.visibility in SECRET_VISIBILITIES or fields["sign_in"] is not None:

@@ -947,8 +947,11 @@ _PLACES_IN_FOLDER = (
 )
 
 
-_SELECT_VERSIONS = BOARD.select(
-    f"{STATE_JOIN} WHERE b.slug IN ({{}})", alias="b", extra=STATE_COLUMNS
+# Without the long texts: rules change with ``amended``, and the final ranking with ``status``.
+_VERSION_COLUMNS = tuple(name for name in BOARD.columns if name not in {"rules", "final"})
+_SELECT_VERSIONS = (
+    f"SELECT {', '.join(f'b.{name}' for name in _VERSION_COLUMNS)}, b.book, "  # noqa: S608
+    f"{STATE_COLUMNS} FROM main.board b {STATE_JOIN} WHERE b.slug IN ({{}})"
 )
 
 
@@ -1009,8 +1012,8 @@ def read_versions(
 ) -> dict[str, tuple[tuple[Any, ...], int | None]]:
     """Return by slug the version of each board, and the database's time if it has a clock.
 
-    A version is the board's row with the state of its chain: it changes whenever anything visible
-    on the board does. On a hidden or frozen board it is secret.
+    A version is what of the board's row changes, with the state of its chain: it changes whenever
+    anything visible on the board does. On a hidden or frozen board it is secret.
     """
     if not slugs:
         return {}
