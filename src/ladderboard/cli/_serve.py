@@ -293,7 +293,8 @@ def format_next_steps(
     """Return commands for another terminal that take part in a board; they work as printed."""
     exports, key, complete = _shell_setup(access)
     condition = "" if complete else f", with {DATABASE_VARIABLE} set to the same database"
-    lines = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
+    setup = [f"cd {shlex.quote(str(Path.cwd()))}", *exports]
+    lines = setup[:]
     name = _unused_team_name(board)
     if name is not None:
         words = f"team add {board.slug} {shlex.quote(name)}{key}"
@@ -311,8 +312,9 @@ def format_next_steps(
     ]
     steps = [f"Next, in another terminal{condition}:", "", *(f"  {line}" for line in lines), ""]
     if name is not None and board.rules.registration == "invited":
-        invite = f"team invite {board.slug} --url {url}{key}"
-        steps += ["To invite teams, one link for each:", "", f"  {program_command()} {invite}", ""]
+        invite = f"{program_command()} team invite {board.slug} --url {url}{key}"
+        steps += ["To invite teams, one link for each:", ""]
+        steps += [*(f"  {line}" for line in (*setup, invite)), ""]
     return steps
 
 

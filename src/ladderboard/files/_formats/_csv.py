@@ -430,7 +430,8 @@ class CsvTable:
             message = (
                 f"Every row must have {format_count(self.width, 'field')}, like the first line; "
             )
-            message += f"{format_count(ragged_count, 'row')} have more or fewer (line {lines})."
+            verb = "has" if ragged_count == 1 else "have"
+            message += f"{format_count(ragged_count, 'row')} {verb} more or fewer (line {lines})."
             ids = [f"line {line}" for line in ragged_lines]
             problems.add("ragged", message, count=ragged_count, ids=ids)
             problems.refuse_if_any()

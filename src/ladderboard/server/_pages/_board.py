@@ -625,7 +625,6 @@ class _FinalRowWriter:
         self._band_leaders = {row["band"]: row["team"]["id"] for row in reversed(rows)}
         ends = [end for row in rows for end in (row["low"], row["high"]) if math.isfinite(end)]
         self._ends = (min(ends), max(ends)) if ends and min(ends) < max(ends) else None
-        self._band = 0
 
     def write(self, row: dict[str, Any]) -> FinalRow:
         """Return the texts of a row."""
@@ -633,7 +632,6 @@ class _FinalRowWriter:
         is_own, ends, bar = team_id == self._own_id, self._ends, ""
         if ends is not None:
             bar = interval_html(row["display"], (row["low"], row["high"]), ends)
-        self._band = row["band"] or self._band  # a baseline stands on its neighbours' background
         note = "you" if is_own else "baseline" if row["baseline"] else ""
         tied = rank is not None and self._rank_counts[rank] > 1
         return FinalRow(
@@ -652,7 +650,7 @@ class _FinalRowWriter:
                 *(format_exact(metric["display"], metric["digits"]) for metric in row["metrics"]),
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
             ],
-            self._band % 2 == 1,
+            row["band"] is not None and row["band"] % 2 == 1,
         )
 
 
