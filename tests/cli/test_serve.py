@@ -37,6 +37,21 @@ def test_the_organiser_token_is_shown_once(serve, folder):
     )
 
 
+def test_a_lost_database_is_not_replaced_by_an_empty_one(serve, run_cli, folder, tmp_path):
+    assert serve(folder).code == 0
+    (database,) = Path().glob("*.db")
+    database.rename(tmp_path / "elsewhere.db")
+    for again in (serve(), serve(folder), run_cli("board", "create", folder)):
+        assert again.code == 4
+        assert "is missing, but" in again.err
+    assert not database.exists()
+    doctor = run_cli("doctor")
+    assert doctor.code == 1
+    assert "the marks of its boards are here" in doctor.out
+    (tmp_path / "elsewhere.db").rename(database)
+    assert serve().code == 0
+
+
 def test_a_closed_board_has_no_questions_left(serve, run_cli, folder):
     serve(folder)
     assert run_cli("board", "close", "first", "--no-bundle", "--yes").code == 0

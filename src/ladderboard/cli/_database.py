@@ -3,6 +3,7 @@
 Every user who can open the database acts as the organiser.
 """
 
+import glob
 import shlex
 import time
 from contextlib import closing, contextmanager
@@ -13,7 +14,7 @@ import typer
 
 from ladderboard import server
 from ladderboard.cli._output import wrap_lines
-from ladderboard.errors import InvalidSetting, MissingDependency, NotFound
+from ladderboard.errors import InvalidSetting, MissingDependency, NotFound, StaleCopy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +100,22 @@ def open_database(
     require_existing_key_file(database, key_file, create=create)
     with closing(open_boards(database, create=create, key_file=key_file)) as boards:
         yield boards
+
+
+def refuse_if_lost(database: str) -> None:
+    """Refuse to create a database where the marks of another one are: that one was moved away.
+
+    ``backup restore`` and ``board restore`` may create it, because they bring its boards back.
+    """
+    file = _database_file(database)
+    if file is None or file.exists():
+        return
+    marks = sorted(file.parent.glob(f"{glob.escape(file.name)}.*.mark"))
+    if marks:
+        raise StaleCopy(
+            f"{file} is missing, but {marks[0].name} beside it belongs to a board of it. Put the "
+            f"database back, or restore a backup; to start a new one, move {file.name}.*.mark away."
+        )
 
 
 def database_options(database: str, key_file: Path | None) -> str:

@@ -19,6 +19,7 @@ from ladderboard.cli._database import (
     list_teams,
     open_database,
     organiser,
+    refuse_if_lost,
     require_server,
 )
 from ladderboard.cli._options import AsJson
@@ -91,6 +92,7 @@ def serve(
     _warn_about_unknown_variables(log)
     contents = _read_folders(folders or [])
     server.check_port_free(serving.host, serving.port)  # before a board is created in vain
+    refuse_if_lost(serving.database)
     with open_database(serving.database, serving.key_file, create=True) as boards:
         for folder in contents:
             _create_or_compare(boards, folder, quiet=as_json)

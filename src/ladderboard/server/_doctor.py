@@ -6,6 +6,7 @@ Every check is a function that returns findings.
 from __future__ import annotations
 
 import errno
+import glob
 import ipaddress
 import os
 import platform
@@ -219,6 +220,19 @@ def read_database_state(run: Run, version: object, tables: set[str], where: str)
     )
 
 
+def _check_missing(path: Path) -> list[Finding]:
+    if any(path.parent.glob(f"{glob.escape(path.name)}.*.mark")):
+        message = f"{path} is missing, but the marks of its boards are here."
+        return [problem(_SUBJECT, message, "Put it back, or restore a backup.")]
+    finding = note(
+        _SUBJECT,
+        f"The file {path} does not exist yet.",
+        "ladderboard serve DIR or ladderboard board create DIR creates it; if it should exist, "
+        "ladderboard settings shows which path is used.",
+    )
+    return [finding, *_check_writable(path)]
+
+
 def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
     """Check an SQLite file and its content."""
     if path.is_dir():
@@ -228,13 +242,7 @@ def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
         command = f"mkdir -m 700 {path.parent}"
         return [problem(_SUBJECT, f"Its directory {path.parent} does not exist.", command)], None
     if not path.exists():
-        finding = note(
-            _SUBJECT,
-            f"The file {path} does not exist yet.",
-            "ladderboard serve DIR or ladderboard board create DIR creates it; if it should exist, "
-            "ladderboard settings shows which path is used.",
-        )
-        return [finding, *_check_writable(path)], None
+        return _check_missing(path), None
     try:
         with open_sqlite_readonly(path) as run:
             version = run("PRAGMA user_version")[0][0]

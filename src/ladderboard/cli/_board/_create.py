@@ -14,6 +14,7 @@ from ladderboard.cli._database import (
     KeyFile,
     describe_created,
     open_database,
+    refuse_if_lost,
 )
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, program_command, wrap_lines
@@ -251,6 +252,7 @@ def create(
 
     content = read_folder(folder)
     slug = content.rules.slug
+    refuse_if_lost(database)
     with open_database(database, key_file, create=True) as boards:
         if slug in boards.list():
             raise Conflict(
