@@ -29,7 +29,8 @@ def parse_time(text):
         ({"description": "New"}, {"description": "New"}),
         ({"per_team": 30}, {"per_team": 30}),
         ({"per_team": 5}, {"per_team": 5, "share": 5}),
-        ({"questions": 2000}, {"questions": 2000, "per_team": 20}),
+        ({"questions": 2010}, {"questions": 2010, "per_team": 40, "pool": 10}),
+        ({"questions": 2000, "per_team": 20}, {"per_team": 20}),
         ({"questions": 2000, "per_team": None}, {"per_team": 40}),
         ({"window": {"questions": 2, "hours": 1}}, {"window": RateLimitRules(2, 3600)}),
         ({"visibility": "frozen"}, {"visibility": "frozen"}),
@@ -52,6 +53,21 @@ def test_rules_that_may_change(changes, expected):
     amended = read_rules(TEAM).amended(changes)
     assert {name: getattr(amended, name) for name in expected} == expected
     assert Rules.from_description(amended.describe()) == amended
+
+
+def test_only_an_equal_part_follows_submissions_and_teams():
+    rules = read_rules(BOARD)
+    assert rules.amended({"teams": 100}).per_team == 10
+    limited = read_rules(TEAM + "per_team: 30\n")
+    assert limited.amended({"submissions": 2000}).per_team == 30
+    assert limited.amended({"per_team": None}).per_team == 20
+
+
+def test_a_file_keeps_the_limit_that_it_names():
+    rules = read_rules(TEAM)
+    for limit, per_team in (("per_team: 20\n", 20), ("", 40)):
+        after = read_rules(TEAM.replace("1000", "2000") + limit)
+        assert rules.amended(diff_rules(rules, after)).per_team == per_team
 
 
 def test_an_amendment_changes_only_the_given_keys():

@@ -143,7 +143,7 @@ def test_a_paused_board_can_be_resumed(run_cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "changes"),
     [
-        (["questions=80"], {"questions": [40, 80]}),
+        (["questions=80"], {"questions": [40, 80], "per_team": [9, 19]}),
         (["title=Digits: the sequel"], {"title": ["First", "Digits: the sequel"]}),
         (["visibility=hidden"], {"visibility": ["public", "hidden"]}),
     ],

@@ -172,7 +172,7 @@ def test_an_amended_board_is_served_with_its_old_and_its_new_folder(serve, run_c
     assert "was amended after" in result.out
     assert "submissions is 40 in the folder and 80 on the board" in result.out
     rules = (folder / "board.yaml").read_text()
-    (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80\nper_team: 9"))
+    (folder / "board.yaml").write_text(rules.replace("questions: 40", "questions: 80"))
     result = serve(folder)
     assert result.code == 0
     assert "was amended" not in result.out

@@ -109,7 +109,10 @@ def test_amending_by_form(live_server, organiser_page):
     entry = json.loads(
         live_server.call("GET", "/boards/first/ledger?limit=1000").text.splitlines()[-1]
     )
-    assert (entry["kind"], entry["changes"]) == ("amended", {"questions": 150})
+    assert (entry["kind"], entry["changes"]) == (
+        "amended",
+        {"questions": 150, "per_team": 37},
+    )
     organiser_page.send_accepted(
         "amend",
         "amended",

@@ -499,6 +499,8 @@ def diff_rules(before: Rules, after: Rules) -> dict[str, Any]:
             }
         else:
             changes[key] = value
+    if not changes.keys().isdisjoint({"questions", "teams"}):
+        changes["per_team"] = after.per_team  # else an equal part would follow them
     return changes
 
 

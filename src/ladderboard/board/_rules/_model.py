@@ -13,6 +13,7 @@ from ladderboard.board._rules._parse import (
     MEAN_RANK,
     MappingReader,
     RuleProblems,
+    equal_part,
     read_columns,
     read_rule_fields,
 )
@@ -165,7 +166,12 @@ class Rules:
     @cached_property
     def share(self) -> int:
         """The number of questions reserved for each team."""
-        return min(self.per_team, (self.questions - self.scored_baseline_count) // self.teams)
+        return min(self.per_team, self.equal_part)
+
+    @cached_property
+    def equal_part(self) -> int:
+        """An equal part of the questions; ``per_team`` where ``board.yaml`` leaves it out."""
+        return equal_part(self.questions, self.scored_baseline_count, self.teams)
 
     @cached_property
     def team_quota(self) -> int:
@@ -238,12 +244,14 @@ class Rules:
     def amended(self, changes: Mapping[str, Any], *, used: int | None = None) -> Rules:
         r"""Return the rules with some keys changed, written as in ``board.yaml``.
 
-        ``start`` and ``end`` are those of the first phase and of the last. With ``used``, the
-        questions used so far, the budget may be lowered to that.
+        ``start`` and ``end`` are those of the first phase and of the last. ``per_team`` stays an
+        equal part if it is one. With ``used``, the questions used so far, the budget may be
+        lowered to that.
 
         >>> rules = read_rules("slug: digits\nmetric: accuracy\nsubmissions: 1000\n")
-        >>> rules.amended({"submissions": 2000}).questions
-        2000
+        >>> after = rules.amended({"submissions": 2000})
+        >>> after.questions, rules.per_team, after.per_team
+        (2000, 20, 40)
         >>> rules.amended({"loss": "brier"})
         Traceback (most recent call last):
         ...
@@ -385,8 +393,7 @@ def merge_changes(
     before: Rules, changes: Mapping[str, Any], problems: RuleProblems
 ) -> dict[str, Any]:
     """Return the description with the changes; note those that are not allowed."""
-    after = before.describe()
-    after["submissions"] = after.pop("questions")  # the name in messages
+    after = _describe_unchanged(before)
     changes = {_CANONICAL_KEYS.get(key, key): value for key, value in changes.items()}
     for key, value in changes.items():
         if key in _FIXED_KEYS:
@@ -410,6 +417,15 @@ def merge_changes(
                 after["phases"][index] = {**after["phases"][index], key: after.pop(key)}
                 problems.names[f"phases[{index % len(after['phases'])}].{key}"] = key
     return after
+
+
+def _describe_unchanged(before: Rules) -> dict[str, Any]:
+    """Return what stays the same; an equal part follows ``submissions`` and ``teams``."""
+    described = before.describe()
+    described["submissions"] = described.pop("questions")  # the name in messages
+    if before.per_team == before.equal_part:
+        del described["per_team"]
+    return described
 
 
 def _merge_value(key: str, before: Any, value: Any) -> Any:
@@ -474,8 +490,7 @@ def warn_of_amendment(before: Rules, after: Rules, now: float) -> list[str]:
     Each team's reserved submissions fall from 50 to 40. Raise submissions to 1,250 to keep 50.
     """
     warnings = [] if after.deadline == before.deadline else past_deadline(after, now)
-    equal_part = (after.questions - after.scored_baseline_count) // after.teams
-    if after.share < before.share and after.per_team >= equal_part:  # not by a lower per_team
+    if after.share < before.share and after.per_team >= after.equal_part:  # not by a lower per_team
         needed = after.teams * before.share + after.scored_baseline_count
         lowered = after.questions < before.questions  # then it is what the organiser wants
         warnings.append(

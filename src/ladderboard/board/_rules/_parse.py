@@ -466,6 +466,11 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
         return "board"
 
 
+def equal_part(questions: int, baselines: int, teams: int) -> int:
+    """Return how many questions each team has if all have as many; 0 if there are too few."""
+    return max(questions - baselines, 0) // teams
+
+
 def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict[str, Any]:
     """Return questions, teams, accounts and per_team; every team must get a share."""
     budget_key = keys.choose_name("submissions", "questions")
@@ -477,7 +482,7 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
     else:
         teams = keys.read_key("teams", _count_reader(), _DEFAULT_TEAMS[registration])
     accounts = keys.read_key("accounts", _count_reader(at_most=teams), None)
-    share = max(questions - baselines, 0) // teams
+    share = equal_part(questions, baselines, teams)
     per_team = keys.read_key("per_team", _count_reader(), max(share, 1))
     related = {budget_key, "teams", "per_team", "registration", "baselines"}
     if not related & keys.wrong:
