@@ -42,7 +42,7 @@ def test_a_board_that_is_ready(folder):
     assert "The sample submission can be scored. The baseline 'zeros' can be scored." in text
     assert "Are the 300 rows independent? Rows of one patient, user or video are not" in text
     assert "The smallest gain that shows near accuracy 0.8: 0.086 after a team's first" in text
-    assert "An attacker with 2 of 6 teams could make a model look 0.1" in text
+    assert "An attacker with 2 of 5 teams could make a model look 0.1" in text
     assert "With 800 rows instead of 200: a gain of 0.0" in text
     assert text.endswith("digits is ready.")
     assert all(len(line) <= 80 and line.isprintable() for line in report.lines)

@@ -320,6 +320,19 @@ def test_gains_are_stated_in_the_unit_of_the_metric(
     assert f"a gain of {again.describe()['metric']['gains']['3']:.2g} shows" in fewer
 
 
+def test_an_attacker_gains_at_most_what_is_left():
+    sizes = {"n": 100, "questions": 1000, "standard_error": 0.05}
+    mechanism = lb.GrowingLadder.calibrated(100, 1000, scale="model")
+    far = bounds.resolution(mechanism, released=0.9, **sizes)
+    assert 0.1 < far.attacker_gain < far.exact_gain < 0.9
+    near = bounds.resolution(mechanism, released=0.1, **sizes)
+    assert near.attacker_gain == near.exact_gain == 0.1
+    perfect = bounds.resolution(mechanism, released=1e-11, **sizes)
+    assert bounds.describe_resolution(perfect, near="AUC 1", with_more_rows=near) == [
+        "The smallest gain that shows near AUC 1: more than is left to gain."
+    ]
+
+
 def test_a_gain_in_a_root_is_measured_from_the_best():
     made = plan(n=5000, questions=1000, metric="rmse", best=12.5, standard_error=0.3)
     gain = made.describe()["metric"]["gains"]["3"]

@@ -142,6 +142,18 @@ def test_the_overview_and_the_rules_state_the_same_gains(empty_server, open_orga
     assert f" {released:g}" in shared[0]
 
 
+def test_the_overview_speaks_of_the_best_that_counts(empty_server, open_organiser_page):
+    live_server = empty_server
+    live_server.create_board(loss="roc_auc", mechanism=None)
+    (_, honest), (cheat, perfect) = live_server.join("Ada"), live_server.join("Eve")
+    best = live_server.submit(honest, make_predictions(60)).json()["display"]["released"]
+    live_server.submit(perfect, make_predictions(0))
+    organiser_page = open_organiser_page(live_server.organiser)
+    assert f"near AUC {best:g}:" not in organiser_page.get().text
+    organiser_page.send_accepted("disqualify", "disqualified", f"/teams/{cheat}")
+    assert f"near AUC {best:g}:" in organiser_page.get().text
+
+
 def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_page):
     live_server = empty_server
     live_server.create_board(questions=50, teams=4, per_team=11)
@@ -155,7 +167,8 @@ def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_pa
     board.amendments.resume(caller, 8)
     organiser_page = open_organiser_page(live_server.organiser)
     page = organiser_page.get().text
-    assert all(sentence in html.unescape(page) for sentence in board.describe_resolution())
+    sentences = board.describe_resolution(board.row().best)
+    assert all(sentence in html.unescape(page) for sentence in sentences)
     facts = dict(re.findall(r"<dt>([^<]+)</dt><dd>([^<]+?) *<", page))
     assert facts["Submissions"] == "20"
     assert facts["Teams"] == "2"

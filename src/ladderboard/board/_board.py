@@ -559,15 +559,15 @@ class BoardContext:
                 return [error for _ in losses]
         return [math.sqrt(max(loss * (1 - loss), 1 / n) / n) for loss in losses]
 
-    def describe_resolution(self) -> list[str]:
+    def describe_resolution(self, best: float | None) -> list[str]:
         """Return what the board shows and what an attacker could gain. For the organiser only.
 
-        Near the best released score, as on the page Rules; before there is one, near a plausible
-        one that depends on the labels.
+        Near ``best``, a released loss, as on the page Rules; before there is one, near a plausible
+        score that depends on the labels.
         """
         with self.reading() as view:
             row = read_board(view)
-            near = None if row.best is None else self._released_score(view, row, row.best)
+            near = None if best is None else self._released_score(view, row, best)
         scorer = self.scorer_of(row)
         if near is None and scorer.loss.uses_labels:
             constant = scorer.best_constant()

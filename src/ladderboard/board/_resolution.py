@@ -108,9 +108,10 @@ def describe_board_resolution(
 
 
 def _by_teams(rules: Rules, here: Resolution) -> Resolution:
-    """Return a resolution by teams: a team has a ladder for each live metric."""
-    ladders = rules.answers
-    return replace(here, teams=here.teams // ladders, accounts=max(here.accounts // ladders, 1))
+    """Return a resolution by teams: each has a ladder for each live metric; baselines are none."""
+    teams = 1 if rules.ladder == "board" else rules.teams
+    accounts = max(here.accounts // rules.answers, 1)
+    return replace(here, teams=teams, accounts=min(accounts, teams))
 
 
 def _words(rules: Rules, here: Resolution) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class Resolution:
         all teams have as many. 0 if every gain is shown.
     attacker_gain, exact_gain
         How much better than it is an attacker's model could look here, and if every score were
-        shown exactly; the first is None if it was not measured for this mechanism.
+        shown exactly: at most all that is left to gain. The first is None if it was not measured
+        for this mechanism.
     """
 
     n: int
@@ -61,6 +62,11 @@ class Resolution:
     def usual_gain(self) -> float:
         """The smallest gain that is shown after three records."""
         return self.gains[RECORDS.index(3)]
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether less than half an example is left to gain, and no gain shows."""
+        return min(self.gains) >= self.released and self.released < 0.5 / self.n
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-able; ``gains`` by the number of records."""
@@ -90,7 +96,7 @@ def resolution(
     # Attacks are played with coin flips as labels; others have another spread.
     scale = 1.0 if standard_error is None else 2 * standard_error * math.sqrt(n)
     gain = mechanism.attacker_gain(n=n, questions=questions)
-    exact = Exact().attacker_gain(n=n, questions=questions)
+    exact = min(Exact().attacker_gain(n=n, questions=questions) * scale, released)
     return Resolution(
         n,
         questions,
@@ -107,8 +113,8 @@ def resolution(
             )
             for count in RECORDS
         ),
-        None if gain is None else min(gain, exact) * scale,
-        exact * scale,
+        None if gain is None else min(gain * scale, exact),
+        exact,
     )
 
 
@@ -130,20 +136,22 @@ def describe_resolution(
     with_more_rows
         The same for more examples, to be compared.
 
-    >>> small = Resolution(1_828, 1_000, 20, 2, 0.2, (0.031, 0.054, 0.099), 0.059, 0.22)
+    >>> small = Resolution(1_828, 1_000, 20, 2, 0.2, (0.031, 0.054, 0.099), 0.059, 0.2)
     >>> large = Resolution(7_312, 1_000, 20, 2, 0.2, (0.015, 0.027, 0.049), 0.031, 0.12)
     >>> lines = describe_resolution(small, near="accuracy 0.8", with_more_rows=large)
     >>> print(lines[0])
     The smallest gain that shows near accuracy 0.8: 0.031 after a team's first record, 0.054 after
     its third, 0.099 after its eighth.
     >>> print(lines[1])
-    An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.22 if scores
+    An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.2 if scores
     were shown exactly. Both are means of simulated attacks.
     >>> print(lines[2])
     With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third record, and an attacker
     gains 0.031.
     """
     lines = [describe_gains(result, near, gain_text)]
+    if result.nothing_left:
+        return lines
     if result.attacker_gain is not None:
         gain, exact = gain_text(result.attacker_gain), gain_text(result.exact_gain)
         comparison = (

@@ -120,7 +120,7 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         "budget": budget,
         "state": board_state(summary, now),
         "attention": attention,
-        "resolution": board.describe_resolution(),
+        "resolution": board.describe_resolution(summary["best"]["loss"]),
         "history": history_chart(
             view.history(), ends="at the close" if summary["status"] == "closed" else "now"
         ),
