@@ -280,6 +280,26 @@ def test_a_folder_s_rules_take_back_earlier_amendments_after_a_yes_only(run_cli,
     assert run_cli("board", "amend", "first", "--rules", folder).code == 0
 
 
+def test_a_folder_with_fewer_submissions_takes_them_back_after_a_yes_only(run_cli, folder):
+    run_cli("board", "create", folder)
+    run_cli("board", "amend", "first", "--set", "submissions=80")
+    refused = run_cli("board", "amend", "first", "--rules", folder)
+    assert refused.code == 2
+    assert "takes back what was amended before: submissions: 80 -> 40; per_team: 19 -> 9." in (
+        " ".join(refused.err.split())
+    )
+    assert "submissions: 80 -> 40" in (
+        run_cli("board", "amend", "first", "--rules", folder, "--yes").out
+    )
+
+
+def test_an_empty_limit_of_a_team_is_an_equal_part(run_cli, folder):
+    run_cli("board", "create", folder)
+    run_cli("board", "amend", "first", "--set", "per_team=12")
+    output = run_cli("board", "amend", "first", "--set", "per_team=").out
+    assert "per_team: 12 -> 9" in output
+
+
 def test_a_folder_s_rules_amend_the_board(run_cli, folder):
     run_cli("board", "create", folder)
     rules = folder / "board.yaml"

@@ -148,8 +148,9 @@ def _changes_from_file(board: "Board", file: Path) -> dict[str, Any]:
 
 
 def _describe_taken_back(board: "Board", changes: dict[str, Any]) -> list[str]:
-    """Return a warning if changes restore what the board was created with."""
-    before, after = (rules.describe() for rules in (board.rules, board.rules.amended(changes)))
+    """Return a warning if changes, once they were checked, restore what the board began with."""
+    current = board.rules
+    before, after = (rules.describe() for rules in (current, current.amended(changes, used=0)))
     created = board.book.opening["rules"]["board"]
     restored = {key: value for key, value in after.items() if value != before.get(key)}
     since = {part[0] for part in _differences(created, restored)}
@@ -169,6 +170,7 @@ def _differences(
     return [
         part
         for key, value in after.items()
+        if value != before.get(key)
         for part in differing_parts(key, before.get(key), value)
     ]
 
