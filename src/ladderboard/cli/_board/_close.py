@@ -263,5 +263,5 @@ def echo_site(site: "Site", **parts: bool) -> None:
     if site.bundle is not None:
         echo(
             "Every visitor can verify every release:",
-            f"  ladderboard verify {site.bundle} --head {site.head}",
+            f"  ladderboard verify {site.folder / site.bundle} --head {site.head}",
         )
