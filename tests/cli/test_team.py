@@ -57,6 +57,15 @@ def test_an_invitation_lets_one_team_in(run_cli, board):
     assert "at most 366 days" in run_cli("team", "invite", "first", "--days", "1000").err
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "https://boards.example.org"])
+def test_links_that_nobody_else_can_open_come_with_a_warning(run_cli, board, monkeypatch, address):
+    monkeypatch.setenv("LADDERBOARD_URL", address)
+    made = run_cli("team", "invite", "first")
+    assert made.out.startswith(f"{address}/boards/first/join#lb_invitation_")
+    warning = f"Only this machine reaches {address}; give its public address with --url."
+    assert (warning in made.err) == ("127" in address)
+
+
 def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
     made = run_cli("team", "invite", "first", "--count", "20")
     tokens = made.out.splitlines()

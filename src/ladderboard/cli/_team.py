@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ladderboard import _settings
 from ladderboard.cli._app import make_group
 from ladderboard.cli._bundle import confirm
 from ladderboard.cli._database import (
@@ -178,11 +179,14 @@ def invite(
     They are alone on stdout, one on each line, for a shell to capture. With a URL they are links
     that fill in the form.
     """
-    place = None if url is None else f"{parse_address(url).url}/boards/{board}/join"
+    address = None if url is None else parse_address(url)
+    place = None if address is None else f"{address.url}/boards/{board}/join"
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
         days = opened.teams.invitation_days() if days is None else days
         tokens = [opened.teams.invite(organiser(), days=days) for _ in range(count)]
+    if address is not None and _settings.is_loopback(address.host):
+        echo_err(f"Only this machine reaches {address.url}; give its public address with --url.")
     links = [token if place is None else f"{place}#{token}" for token in tokens]
     if as_json:
         listed = {"invitations": tokens, "urls": [] if place is None else links}
