@@ -86,6 +86,15 @@ def test_joining_with_an_invitation(live_server, browser):
         assert (response.status_code, "was used before" in response.text) == (403, True)
 
 
+def test_the_link_of_an_invitation_is_an_invitation(live_server, browser):
+    live_server.amend(registration="invited")
+    invitation = live_server.call(
+        "POST", "/boards/first/invitations", live_server.organiser
+    ).json()["invitation"]
+    link = f"{live_server.url}/boards/first/join#{invitation}"
+    assert join(live_server, browser, name="Alpha", invitation=link).status_code == 201
+
+
 def test_only_the_organiser_adds_teams_if_the_rules_say_so(live_server, browser):
     csrf = csrf_token(browser.get(f"/boards/{live_server.slug}/join").text)
     live_server.amend(registration="organiser")

@@ -205,6 +205,15 @@ def server_url(request: Request) -> str:
     return (configured or f"{request.url.scheme}://{request.headers['host']}").rstrip("/")
 
 
+def typed_invitation(form: Form) -> str:
+    """Return the invitation in a form, which may be typed as its whole link.
+
+    >>> typed_invitation({"invitation": " https://a.example/boards/b/join#lb_member_c"})
+    'lb_member_c'
+    """
+    return form.get("invitation", "").strip().rpartition("#")[2].removeprefix("invitation=")
+
+
 def none_if_hidden(read: Callable[[], Any]) -> Any:
     """Return what ``read`` returns, or None if it is hidden or missing."""
     try:

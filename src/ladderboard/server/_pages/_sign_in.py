@@ -18,6 +18,7 @@ from ladderboard.server._pages._rendering import (
     read_form,
     redirect,
     server_url,
+    typed_invitation,
 )
 from ladderboard.server._pages._reply import page_problem
 from ladderboard.server._problems import RequestRefused
@@ -59,7 +60,7 @@ def _titles(request: Request, only: list[str]) -> dict[str, str]:
 def register_team(request: Request, board: Slug, form: Form) -> Response:
     """Register a team, show its token once, and sign the browser in as that team."""
     context = get_context(request)
-    name, invitation = form.get("name", ""), form.get("invitation", "").strip() or None
+    name, invitation = form.get("name", ""), typed_invitation(form) or None
     opened, caller = open_page(request, board)
     try:
         if caller.role < Role.ORGANISER:

@@ -11,7 +11,13 @@ from ladderboard.board import Board, Caller, check_permission
 from ladderboard.errors import InvalidSetting, LadderboardError
 from ladderboard.server._api import Slug
 from ladderboard.server._context import open_board, open_page
-from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
+from ladderboard.server._pages._rendering import (
+    Form,
+    page_response,
+    page_router,
+    redirect,
+    typed_invitation,
+)
 from ladderboard.server._pages._reply import PageProblem, page_problem
 from ladderboard.server._problems import RequestRefused
 
@@ -116,7 +122,7 @@ def _leave(board: Board, caller: Caller, _: Form) -> TeamOutcome:
 
 
 def _merge(board: Board, caller: Caller, form: Form) -> TeamOutcome:
-    board.members.join(caller, form.get("invitation", "").strip(), merge=True)
+    board.members.join(caller, typed_invitation(form), merge=True)
     return TeamOutcome("team?done=joined")
 
 
