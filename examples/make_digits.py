@@ -31,12 +31,12 @@ def main(folder: Path) -> None:
     rows = sorted(zip(ids, test.tolist(), splits, strict=True))
     print(f"{'file':22}{'rows':>6}{'columns':>9}")
     write(
-        folder / "public/train.csv",
+        folder / "data/train.csv",
         f"label,{names}",
         [f"{labels[index]},{_joined(pixels[index])}" for index in train],
     )
     write(
-        folder / "public/test.csv",
+        folder / "data/test.csv",
         f"id,{names}",
         [f"{name},{_joined(pixels[index])}" for name, index, _ in rows],
     )

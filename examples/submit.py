@@ -13,10 +13,10 @@ import numpy as np
 import ladderboard as lb
 from ladderboard.client import Client
 
-public = Path(__file__).parent / "digits/public"
-train = np.loadtxt(public / "train.csv", delimiter=",", skiprows=1)
+data = Path(__file__).parent / "digits/data"
+train = np.loadtxt(data / "train.csv", delimiter=",", skiprows=1)
 labels, images = train[:, 0].astype(int), train[:, 1:]
-rows = [line.split(",") for line in (public / "test.csv").read_text().splitlines()[1:]]
+rows = [line.split(",") for line in (data / "test.csv").read_text().splitlines()[1:]]
 ids, test = [row[0] for row in rows], np.array([row[1:] for row in rows], dtype=float)
 
 

@@ -33,9 +33,9 @@ def test_the_example_is_ready_without_a_warning():
     assert sum("can be scored" in fact for fact in report.facts) == 2
 
 
-def test_the_script_for_participants_needs_the_public_folder_and_numpy_only(tmp_path):
-    shutil.copytree(DIGITS / "public", tmp_path / "public")
-    script = tmp_path / "public/example_submission.py"
+def test_the_script_for_participants_needs_the_data_folder_and_numpy_only(tmp_path):
+    shutil.copytree(DIGITS / "data", tmp_path / "data")
+    script = tmp_path / "data/example_submission.py"
     code = f"""
 import runpy, sys
 for name in ("ladderboard", "sklearn", "pandas", "polars"):
@@ -43,18 +43,31 @@ for name in ("ladderboard", "sklearn", "pandas", "polars"):
 runpy.run_path({str(script)!r})
 """
     result = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert result.stdout == "predictions.csv holds 1400 predictions.\n"
     folder = read_folder(DIGITS)
     grader = FolderGrader(folder)
-    aligned = grader.scorer.read(tmp_path / "public/predictions.csv").values
+    aligned = grader.scorer.read(tmp_path / "predictions.csv").values
     assert np.mean(aligned == folder.table.labels) > 0.85  # 0.89 here
+
+
+def test_participants_can_download_what_the_description_names():
+    folder = read_folder(DIGITS)
+    assert {name for name in folder.data if f"`{name}`" in folder.rules.description} == {
+        "train.csv",
+        "test.csv",
+        "example_submission.py",
+    }
 
 
 def test_participants_get_no_label_of_the_holdout():
     train, test = (
-        [line.split(",") for line in (DIGITS / f"public/{name}.csv").read_text().splitlines()]
+        [line.split(",") for line in (DIGITS / f"data/{name}.csv").read_text().splitlines()]
         for name in ("train", "test")
     )
     assert test[0] == ["id", *train[0][1:]]
@@ -65,6 +78,6 @@ def test_participants_get_no_label_of_the_holdout():
 
 
 def test_the_source_and_its_licence_are_named():
-    for page in (DIGITS / "README.md", DIGITS / "public/README.md"):
+    for page in (DIGITS / "README.md", DIGITS / "data/README.md"):
         assert "UCI Machine Learning" in page.read_text()
         assert "CC BY 4.0" in page.read_text()

@@ -22,15 +22,19 @@ def example_folder(tmp_path):
 
 def accuracy(folder):
     """Run the participant's script with NumPy only, and score its file."""
-    script = folder / "public/example_submission.py"
+    script = folder / "data/example_submission.py"
     block_imports = "for name in ('ladderboard', 'sklearn', 'polars'): sys.modules[name] = None"
     code = f"import runpy, sys\n{block_imports}\nrunpy.run_path({str(script)!r})"
     result = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-I", "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert result.stdout == "predictions.csv holds 4000 predictions.\n"
     table = read_folder(folder)
-    aligned = FolderGrader(table).scorer.read(folder / "public/predictions.csv").values
+    aligned = FolderGrader(table).scorer.read(folder / "predictions.csv").values
     return np.mean(aligned == table.table.labels)
 
 
@@ -45,7 +49,7 @@ def test_the_scripts_suggestion_improves_by_more_than_the_resolution(
     example_folder,
 ):
     straight = accuracy(example_folder)
-    script = example_folder / "public/example_submission.py"
+    script = example_folder / "data/example_submission.py"
     text = script.read_text()
     assert "Add (cups - 62) ** 2" in text
     script.write_text(text.replace("cups])", "cups, (cups - 62) ** 2])"))
@@ -53,8 +57,17 @@ def test_the_scripts_suggestion_improves_by_more_than_the_resolution(
     assert accuracy(example_folder) > straight + 0.08  # 0.85, and the step is 0.055
 
 
+def test_participants_can_download_what_the_description_names(example_folder):
+    folder = read_folder(example_folder)
+    assert {name for name in folder.data if f"`{name}`" in folder.rules.description} == {
+        "train.csv",
+        "test.csv",
+        "example_submission.py",
+    }
+
+
 def test_participants_get_no_label_of_the_holdout(example_folder):
-    head, *rows = (example_folder / "public/test.csv").read_text().splitlines()
+    head, *rows = (example_folder / "data/test.csv").read_text().splitlines()
     table = read_folder(example_folder)
     assert head == "id,temperature,strength,waited"
     assert [row.split(",")[0] for row in rows] == list(table.table.ids)

@@ -157,7 +157,7 @@ def run_the_example(installed, make, tmp_path):
     output = installed.run("board", "new", "demo", "--example", cwd=tmp_path)
     assert output.endswith("\n  ladderboard serve demo\n")
     with serving(installed, tmp_path, "demo") as (url, output):
-        make.check_no_path_of_the_clone(output.replace("public/example_submission.py", ""))
+        make.check_no_path_of_the_clone(output.replace("data/example_submission.py", ""))
         steps = output.partition("Next, in another terminal:\n\n")[2].partition("\n\n")[0]
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", steps],

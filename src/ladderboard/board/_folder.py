@@ -106,7 +106,7 @@ All data are synthetic.
 """
 
 _EXAMPLE_SCRIPT = '''\
-"""Predict second cups by a straight line, and write predictions.csv beside this file."""
+"""Predict second cups by a straight line, and write predictions.csv to the current folder."""
 
 from pathlib import Path
 
@@ -127,7 +127,7 @@ line, *_ = np.linalg.lstsq(features(train[:, 1:]), train[:, 0], rcond=None)
 guesses = (features(test) @ line > 0.5).astype(int)
 
 lines = [f"{row[0]},{guess}" for row, guess in zip(rows, guesses, strict=True)]
-(here / "predictions.csv").write_text("\\n".join(["id,prediction", *lines]) + "\\n")
+Path("predictions.csv").write_text("\\n".join(["id,prediction", *lines]) + "\\n")
 print(f"predictions.csv holds {len(lines)} predictions.")
 '''
 _SETTINGS, _SOLUTION, _DESCRIPTION = "conf.json", "solution.csv", "COMPETITION_DESC.md"
@@ -593,12 +593,12 @@ def write_example_board(folder: Path, rng: np.random.Generator | None = None) ->
         "holdout.csv": _format_csv("id,label,split", zip(ids, labels, split, strict=True)),
         "sample_submission.csv": _format_csv("id,prediction", ((id_, 0) for id_ in ids)),
         "baselines/waited.csv": _format_csv("id,prediction", zip(ids, little, strict=True)),
-        "public/README.md": _EXAMPLE_README,
-        "public/example_submission.py": _EXAMPLE_SCRIPT,
-        "public/train.csv": _format_csv(
+        "data/README.md": _EXAMPLE_README,
+        "data/example_submission.py": _EXAMPLE_SCRIPT,
+        "data/train.csv": _format_csv(
             f"label,{_FEATURES}", zip(learned.ordered_again.tolist(), learned.rows, strict=True)
         ),
-        "public/test.csv": _format_csv(f"id,{_FEATURES}", zip(ids, known, strict=True)),
+        "data/test.csv": _format_csv(f"id,{_FEATURES}", zip(ids, known, strict=True)),
     }
     for name, text in files.items():
         path = folder / name

@@ -38,7 +38,7 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from ladderboard.board import Board, BoardFolder, Boards
 _MAX_BOARDS_SHOWN = 10
-_EXAMPLE_SCRIPT = Path("public", "example_submission.py")
+_EXAMPLE_SCRIPT = Path("data", "example_submission.py")
 
 
 def _setting_options() -> dict[str, inspect.Parameter]:
@@ -325,7 +325,7 @@ def _example_predictions(folder: "BoardFolder | None") -> tuple[list[str], str]:
     if folder is not None and (folder.path / _EXAMPLE_SCRIPT).is_file():
         path = relative_to_cwd(folder.path)
         command = f"{python_command()} {shlex.quote(str(path / _EXAMPLE_SCRIPT))}"
-        return [command], shlex.quote(str(path / _EXAMPLE_SCRIPT.parent / "predictions.csv"))
+        return [command], "predictions.csv"
     if folder is not None and folder.sample is not None and folder.sample.suffix == ".csv":
         return [], shlex.quote(str(relative_to_cwd(folder.sample)))
     return [], "predictions.csv"

@@ -1,4 +1,4 @@
-"""Predict each digit by the nearest mean image, and write predictions.csv beside this file."""
+"""Predict digits by the nearest mean image, and write predictions.csv to the current folder."""
 
 from pathlib import Path
 
@@ -16,5 +16,5 @@ means = np.array([images[labels == digit].mean(axis=0) for digit in range(10)])
 distance = ((test[:, None, :] - means[None, :, :]) ** 2).sum(axis=2)
 
 lines = [f"{name},{digit}" for name, digit in zip(ids, distance.argmin(axis=1), strict=True)]
-(here / "predictions.csv").write_text("\n".join(["id,prediction", *lines]) + "\n")
+Path("predictions.csv").write_text("\n".join(["id,prediction", *lines]) + "\n")
 print(f"predictions.csv holds {len(lines)} predictions.")
