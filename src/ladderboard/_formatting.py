@@ -110,6 +110,15 @@ def shared_decimals(values: Iterable[float], decimals: int) -> int:
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
+def format_rank(rank: int | None, *, tied: bool) -> str:
+    """Return a rank; a shared one begins with =.
+
+    >>> format_rank(1, tied=True), format_rank(4, tied=False), format_rank(None, tied=False)
+    ('=1', '4', '')
+    """
+    return "" if rank is None else f"={rank}" if tied else f"{rank}"
+
+
 def format_rank_range(ranks: Sequence[int] | None) -> str:
     """Return the ranks that the data allow a team, as text.
 

@@ -353,6 +353,20 @@ def test_the_final_ranking(run_cli, folder, predictions):
     assert run_cli("board", "amend", "first", "--set", "questions=80").code == 3
 
 
+def test_a_shared_final_rank_begins_with_an_equals_sign(run_cli, folder, predictions):
+    run_cli("board", "create", folder)
+    for team, private in (("Ada", 10), ("Bob", 10), ("Cleo", 50)):
+        run_cli("team", "add", "first", team)
+        submit(team, predictions(30, private))
+    closed, shown = (
+        run_cli("board", "close", "first", "--yes").out,
+        run_cli("board", "show", "first"),
+    )
+    for output in (closed, shown.out[shown.out.index("Final ranking") :]):
+        rows = re.findall(r"^ +(=?\d) .* (Ada|Bob|Cleo) ", output, re.MULTILINE)
+        assert rows == [("=1", "Ada"), ("=1", "Bob"), ("3", "Cleo")]
+
+
 def test_a_disqualified_team_is_not_ranked_but_counts_in_the_certificate(
     run_cli, folder, predictions
 ):

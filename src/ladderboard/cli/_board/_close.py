@@ -2,13 +2,20 @@
 
 import math
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ladderboard import server
-from ladderboard._formatting import format_count, format_rank_range, format_time, round_outwards
+from ladderboard._formatting import (
+    format_count,
+    format_rank,
+    format_rank_range,
+    format_time,
+    round_outwards,
+)
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
     confirm_closing,
@@ -181,6 +188,7 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
     from ladderboard.board import has_useful_intervals  # noqa: PLC0415 - keeps --help fast
 
     metric, digits = final["display"]["name"], final["display"]["digits"]
+    counts = Counter(row["rank"] for row in final["rows"])
     names = [other["name"] for row in final["rows"][:1] for other in row["metrics"]]
     names += ["mean rank"] if final["metric"] == "mean_rank" else []
     shows_intervals = not final["rows"] or has_useful_intervals(final, rules)
@@ -205,7 +213,9 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
         ),
         [
             (
-                "baseline" if row["baseline"] else row["rank"],
+                "baseline"
+                if row["baseline"]
+                else format_rank(row["rank"], tied=counts[row["rank"]] > 1) or None,
                 format_rank_range(row["ranks"]),
                 row["team"]["name"],
                 f"{row['display']:.{digits}f}",

@@ -7,6 +7,7 @@ from ladderboard._formatting import (
     format_confidence,
     format_decimals,
     format_promise,
+    format_rank,
     format_status,
     shared_decimals,
 )
@@ -154,7 +155,7 @@ def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
     decimals = shared_decimals((score for score in scores if score is not None), display.digits)
     rows: list[tuple[object, ...]] = [
         (
-            "baseline" if row["baseline"] else f"={row['rank']}" if row["tied"] else row["rank"],
+            "baseline" if row["baseline"] else format_rank(row["rank"], tied=row["tied"]) or None,
             row["team"]["name"],
             "none yet" if row["display"] is None else f"{row['display']:.{decimals}f}",
             f"{row['submissions']:,}",

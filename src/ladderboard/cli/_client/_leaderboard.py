@@ -12,6 +12,7 @@ import typer
 from ladderboard._formatting import (
     format_count,
     format_decimals,
+    format_rank,
     format_rank_range,
     shared_decimals,
 )
@@ -118,7 +119,9 @@ def _echo_finals(
         ("rank", "ranks", "team", display.name, *names, "public rank", "move"),
         [
             (
-                "baseline" if row.baseline else f"{'=' * (counts[row.rank] > 1)}{row.rank}",
+                "baseline"
+                if row.baseline
+                else format_rank(row.rank, tied=counts[row.rank] > 1) or None,
                 format_rank_range(row.ranks),
                 row.team.id if row.team.name is None else row.team.name,
                 f"{row.display:.{display.digits}f}",
@@ -156,7 +159,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
         (
             row.loss,
             (
-                "baseline" if row.baseline else _format_rank(row),
+                "baseline" if row.baseline else format_rank(row.rank, tied=row.tied) or None,
                 _format_team(row),
                 None if row.display is None else f"{row.display:.{decimals}f}",
                 f"{row.submissions:,}",
@@ -199,13 +202,6 @@ def _format_team(row: "LeaderboardRow") -> str:
     """Return a team's name, or its id on anonymous boards; marks the caller's own team."""
     name = row.team.id if row.team.name is None else row.team.name
     return f"{name} (you)" if row.you else name
-
-
-def _format_rank(row: "LeaderboardRow") -> str | None:
-    """Return a rank for the table; a shared rank begins with =."""
-    if row.rank is None:
-        return None
-    return f"={row.rank}" if row.tied else f"{row.rank}"
 
 
 def _format_mean_rank(row: "LeaderboardRow") -> str | None:

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import (
+    format_rank,
     format_rank_range,
     format_time,
     round_outwards,
@@ -460,15 +461,6 @@ def standings_table(
         "frozen": page["as_of"] if page["frozen"] else None,
         "next": page["next"],
     }
-
-
-def format_rank(rank: int | None, *, tied: bool) -> str:
-    """Return a rank as on the command line; a shared one begins with =.
-
-    >>> format_rank(1, tied=True), format_rank(4, tied=False), format_rank(None, tied=False)
-    ('=1', '4', '')
-    """
-    return "" if rank is None else f"={rank}" if tied else f"{rank}"
 
 
 def rank_html(rank: int | None, *, tied: bool) -> str:
