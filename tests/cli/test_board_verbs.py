@@ -42,7 +42,7 @@ def test_submit_prints_one_sentence_with_the_remaining_submissions(submit, live_
     )
     with Client() as client:
         receipts = client.receipts(live_server.slug)
-    assert receipts[0].answer["reason"] == "The best is now zero-one loss 0.2. 24 questions left."
+    assert receipts[0].answer["reason"] == "The best is now zero-one loss 0.2. 24 submissions left."
     assert [receipt.state for receipt in receipts] == ["answered"] * 3
 
 

@@ -35,6 +35,10 @@ def test_a_duplicate_costs_nothing_and_gets_the_same_result(live_server, team):
         response = live_server.submit(team[1], make_predictions(30), **headers)
         assert response.status_code == 200
         assert response.json()["again"] is True
+        assert response.json()["reason"] == (
+            "Duplicate of submission 1; not counted. At that time the best became zero-one loss "
+            "0.1. 24 submissions left."
+        )
         assert {k: response.json()[k] for k in SAME} == {k: body[k] for k in SAME}
     assert_problem(
         live_server.submit(team[1], make_predictions(31), Idempotency_Key="a"), 422, "key_reused"

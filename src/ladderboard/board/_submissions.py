@@ -704,7 +704,14 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
         # A new best says nothing about the gains that show.
         None if release.improved else display.gain_text(recorded.visible_gain, release.value),
     )
-    text = format_reply(release, texts, again=outcome.repeated, remaining=tightest.remaining)
+    text = format_reply(
+        release,
+        texts,
+        again=outcome.repeated,
+        remaining=tightest.remaining,
+        noun="submission",
+        number=recorded.number,
+    )
     if recorded.quota.next is not None and tightest.remaining == 0:
         text = f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
     return " ".join([text, *format_further(rules, recorded.further)])

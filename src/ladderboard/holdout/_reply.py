@@ -205,14 +205,24 @@ def is_unchanged(release: Release) -> bool:
 
 
 def format_reply(
-    release: Release, texts: ReplyTexts, *, again: bool, remaining: int, advice: str = ""
+    release: Release,
+    texts: ReplyTexts,
+    *,
+    again: bool,
+    remaining: int,
+    advice: str = "",
+    noun: str = "question",
+    number: int | None = None,
 ) -> str:
-    """Return the sentences of a reply; in the past tense if it repeats an earlier answer."""
+    """Return the sentences of a reply; in the past tense if it repeats an earlier answer.
+
+    ``noun`` is what is asked or sent, and ``number`` its number if that is not the question's.
+    """
     sentences = []
     if release.score not in {None, release.value}:
         sentences.append(f"This model's score: {texts.score}.")
     if again:
-        sentences.insert(0, f"Duplicate of question {release.question}; not counted.")
+        sentences.insert(0, f"Duplicate of {noun} {number or release.question}; not counted.")
         sentences.append(_describe_past_best(release, texts.best))
     else:
         unchanged = is_unchanged(release)
@@ -221,7 +231,7 @@ def format_reply(
         sentences += _describe_best(release, texts.best)
         if unchanged and texts.gain is not None:
             sentences.append(format_undetected_gains(texts.gain))
-    left = format_remaining(remaining)
+    left = format_remaining(remaining, noun)
     sentences.append(f"{left[0].upper()}{left[1:]}.")
     return " ".join([*sentences, advice] if advice else sentences)
 
@@ -320,6 +330,6 @@ def _describe_earlier_answer(answer: BoardAnswer) -> str:
     return f"At that time {whose} {'became' if answer.improved else 'stayed'} {answer.best}."
 
 
-def format_remaining(remaining: int) -> str:
-    """Return the number of questions left, as text."""
-    return f"{remaining or 'no'} question{'' if remaining == 1 else 's'} left"
+def format_remaining(remaining: int, noun: str = "question") -> str:
+    """Return the number of questions or submissions left, as text."""
+    return f"{remaining or 'no'} {noun}{'' if remaining == 1 else 's'} left"
