@@ -84,6 +84,8 @@ def test_joining_with_an_invitation(live_server, browser):
     with live_server.browser() as another:
         response = join(live_server, another, name="Beta", invitation=invitation)
         assert (response.status_code, "was used before" in response.text) == (403, True)
+        link = f'href="/login?next=/boards/{live_server.slug}/submit">Sign in with your token</a>'
+        assert f"Already joined? <a {link}" in response.text
 
 
 def test_the_link_of_an_invitation_is_an_invitation(live_server, browser):
