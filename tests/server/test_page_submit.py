@@ -103,6 +103,7 @@ def test_a_team_sees_the_file_format_and_its_questions_left(empty_server):
     assert "at most 20 kB" in page.text
     assert "400 rows" in page.text
     assert "id,prediction\n0,...\n1,..." in page.text
+    assert "A file without ids is matched by position." in page.text
     assert page.headers["cache-control"] == "private, no-store"
 
 
@@ -120,6 +121,8 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         assert receipt.headers["content-disposition"].startswith("attachment")
         submission = f"/api/v1{receipt.url.path}".replace("/receipts/", "/submissions/")
         assert browser.get(submission).json()["receipt"] == receipt.json()
+        row = re.search(r"<tbody>.*?</tr>", team.look().text, re.DOTALL)[0]
+        assert f'href="{receipt.url.path}" download' in row
         unchanged = notice_text(team.send(make_predictions(61)).text, "status")
         gains = "Improvements smaller than about 0.01 may not be detected."
         assert unchanged.startswith(
@@ -391,7 +394,12 @@ def test_selecting_for_the_finals(empty_server):
         live_server.call("POST", "/boards/first/close", live_server.organiser)
         page = team.look().text
         assert "The selection is final." in page
-        assert "The table marks them." in page_text(page)
+        assert (
+            "2 submissions of yours were scored on private examples; the table marks them. "
+            "Submission 23 counted for the final ranking."
+        ) in page_text(page)
+        assert "After the close" not in page_text(page)
+        assert page.count("<td>scored</td>") == 2
         took_part = live_server.call("GET", "/boards/first/selections", team.token).json()
         assert took_part["submissions"] == ids[21:]
         assert 'name="submission"' not in page

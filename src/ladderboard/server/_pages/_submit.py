@@ -17,7 +17,7 @@ from ladderboard.board import (
     View,
     hash_token,
 )
-from ladderboard.errors import LadderboardError
+from ladderboard.errors import LadderboardError, NotAllowed
 from ladderboard.files import ID_SEPARATOR, DeclaredColumns, Roster
 from ladderboard.losses import ExpectedColumns, Loss
 from ladderboard.server._api import Slug, accept_submission, check_file
@@ -231,7 +231,8 @@ class FinalSelection(NamedTuple):
     """A team's selection for the finals: the limit, how many it selected, and whether it is final.
 
     ``on_other_pages`` are selected submissions that this page of the history does not list;
-    ``unselected_best`` is the number of the team's best one if it selected only others.
+    ``unselected_best`` is the number of the team's best one if it selected only others, and
+    ``counted`` the number of the one that decided its place in the final ranking.
     """
 
     limit: int
@@ -239,6 +240,7 @@ class FinalSelection(NamedTuple):
     on_other_pages: tuple[Mapping[str, Any], ...]
     unselected_best: int | None
     locked: bool
+    counted: int | None
 
 
 def team_variables(
@@ -375,7 +377,20 @@ def _read_selection(
     limit = board.rules_of(row).selections
     numbers = {row["number"] for row in (*submissions, *others) if row["selected"]}
     unselected = next((number for number in best if numbers and number not in numbers), None)
-    return FinalSelection(limit, len(selected), others, unselected, summary["status"] in _ENDED)
+    is_ranked = row.status == "closed" and row.final is not None
+    counted = _counted_submission(view) if is_ranked else None
+    locked = summary["status"] in _ENDED
+    return FinalSelection(limit, len(selected), others, unselected, locked, counted)
+
+
+def _counted_submission(view: View) -> int | None:
+    """Return the number of the team's submission in the final ranking; None if it has no rank."""
+    try:
+        rows, own_id = view.finals()["rows"], view.team()["id"]
+    except NotAllowed:  # the standings are hidden
+        return None
+    ids = [row["submission"] for row in rows if row["team"]["id"] == own_id]
+    return view.submission(ids[0])["number"] if ids else None
 
 
 _EXAMPLE_COLUMNS = 3  # shown at most
@@ -423,6 +438,8 @@ def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
     rules = columns.rules
     if len(declared.submitted) == 1:
         rules = tuple(rule.replace("prediction:", f"{declared.submitted[0]}:", 1) for rule in rules)
+    if not declared.id:
+        rules = (*rules, "A file without ids is matched by position.")
     return FileFormat(roster.n, (f"{' and '.join(id_names)}: {id_rule}.", *rules), lines)
 
 
