@@ -44,6 +44,13 @@ def still_visitor(visit, digits_board):
     return visitor
 
 
+@pytest.mark.parametrize("width", [390, 785])
+def test_what_the_noise_buys_fits_into_its_card(still_visitor, width):
+    still_visitor.page.set_viewport_size({"width": width, "height": 844})
+    table = still_visitor.page.get_by_role("region", name="The Growing Ladder with")
+    assert table.evaluate("region => region.scrollWidth - region.clientWidth") == 0
+
+
 def test_reduced_motion_stops_the_animation_and_the_slider_works(still_visitor):
     page, final = still_visitor.page, shown_accuracies(still_visitor)
     page.wait_for_timeout(300)
