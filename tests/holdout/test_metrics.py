@@ -123,11 +123,31 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         lb.Holdout.create(tmp_path / "a.db", **common, weight=1 + LABELS)
     with pytest.raises(InvalidSetting, match="neither weights nor statistics"):
         lb.Holdout.create(tmp_path / "b.db", **common, mechanism=lb.ParameterFreeLadder())
-    with pytest.raises(InvalidSetting, match="needs a range"):
+    hint = r'^rmse needs a range.*; try lb\.metric\("rmse", range=\(0, 100\)\)\.$'
+    with pytest.raises(InvalidSetting, match=hint):
         lb.Holdout.create(tmp_path / "c.db", **{**common, "metric": "rmse"})
     with pytest.raises(InvalidSetting, match="example by example"):
         lb.Gate.create(tmp_path / "d.db", labels=LABELS, looks=9, loss="roc_auc")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("metric", ["zero_one", "accuracy", "f1_macro"])
+def test_measurements_are_not_taken_for_classes(tmp_path, metric):
+    prices = np.random.default_rng(0).random(50) * 100
+    with pytest.raises(InvalidLabels, match="50 different values, not classes; name a metric"):
+        lb.Holdout.create(tmp_path / "a.db", labels=prices, questions=9, metric=metric)
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_may_be_classes(tmp_path):
+    ratings = np.arange(1, 100) % 45 / 2  # 45 values, each twice or more
+    for name, labels in {"half": ratings, "whole": np.arange(99.0), "few": ratings[:20]}.items():
+        lb.Holdout.create(tmp_path / f"{name}.db", labels=labels, questions=9).close()
+    prices = np.random.default_rng(0).random(50)
+    with pytest.raises(InvalidLabels, match=r"metric=lb\.metric"):
+        lb.Gate.create(tmp_path / "gate.db", labels=prices, looks=9)
+    loss = lb.loss("zero_one", classes="any")
+    lb.Gate.create(tmp_path / "gate.db", labels=prices, looks=9, loss=loss).close()
 
 
 def test_a_guard_of_a_weighted_sum(tmp_path):

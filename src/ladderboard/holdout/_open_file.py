@@ -231,7 +231,7 @@ def create_file(
         named = metric_of(loss, **settings)
         shown = named if named.is_named else None  # a raw loss is shown as one
     resolved_loss = loss_of(loss, **settings) if shown is None else shown.loss
-    resolved_loss.check_settings()
+    (resolved_loss if shown is None else shown).check_settings()
     if resolved_loss.at_close_only:
         raise InvalidSetting(
             "Answers of a function of all examples may reveal anything; boards use one at the "

@@ -42,6 +42,7 @@ ANY = "any"
 
 _MAX_INFERRED_CLASSES = 1_000  # more distinct labels are answers, not classes
 _MIN_LABELS_PER_CLASS = 5  # a value with fewer labels may be one person's answer
+_MAX_FRACTIONS = 20  # more different numbers that are not whole may be measurements
 _MAX_SCANNED_CLASSES = 16  # with more, sorting is faster than a comparison per class
 _MAX_SUGGESTIONS = 3
 
@@ -120,6 +121,22 @@ def infer_classes(labels: NDArray[Any], also: NDArray[Any] | None = None) -> Cla
         if 2 <= len(distinct) <= _MAX_INFERRED_CLASSES and counts.min() >= _MIN_LABELS_PER_CLASS
         else None
     )
+
+
+def refuse_measurements(labels: NDArray[Any]) -> None:
+    """Raise if labels are numbers such as prices, and not classes.
+
+    They are if not all are whole, and if more than 20 and more than half of them are different.
+    """
+    if labels.dtype.kind != "f" or (labels == np.floor(labels)).all():
+        return
+    different = len(np.unique(labels))
+    if different > max(_MAX_FRACTIONS, len(labels) / 2):
+        raise InvalidLabels(
+            f"labels are numbers with {different:,} different values, not classes; name a metric "
+            "for numbers, such as --metric rmse --range LOW,HIGH (in Python "
+            'metric=lb.metric("rmse", range=(LOW, HIGH))), or declare classes.'
+        )
 
 
 def are_classes(values: NDArray[Any], classes: Classes) -> bool:
@@ -301,9 +318,10 @@ class ZeroOne(Loss):
         self, labels: NDArray[Any], also: NDArray[Any] | None = None
     ) -> ZeroOne:
         """Return the loss with classes inferred from the labels, if it has none."""
-        return (
-            self if self.classes is not None else replace(self, classes=infer_classes(labels, also))
-        )
+        if self.classes is not None:
+            return self
+        refuse_measurements(labels)
+        return replace(self, classes=infer_classes(labels, also))
 
     def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
         """Return the share of the rarest class; None if there are only two classes."""

@@ -161,6 +161,23 @@ class Metric:
         unit = self.loss.display_unit(self.shown_as)
         return {"title": self.title, "as": self.shown_as, "unit": unit}
 
+    def check_settings(self) -> None:
+        """Raise if a setting is missing without which nothing can be scored; it names the metric.
+
+        >>> metric("rmse").check_settings()
+        Traceback (most recent call last):
+        ...
+        ladderboard.errors.InvalidSetting: rmse needs a range, the declared interval of the labels;
+        try lb.metric("rmse", range=(0, 100)).
+        """
+        try:
+            self.loss.check_settings()
+        except InvalidSetting as error:
+            if not self.is_named:
+                raise
+            message = re.sub(rf"\b{re.escape(self.loss.name)}\b", self.name, str(error))
+            raise InvalidSetting(message.replace("lb.loss(", "lb.metric(")) from None
+
     def display(self, risk: float) -> float:
         """Return the metric for a risk in [0, 1]."""
         return display_risk(self.shown_as, risk, self.loss.display_unit(self.shown_as))
@@ -453,7 +470,7 @@ def _read_parts(parts: Any) -> Iterator[tuple[Metric, float]]:
         reason = _why_not_added(part)
         if reason is not None:
             raise InvalidSetting(f"{part.name} cannot be part of a weighted sum: {reason}.")
-        part.loss.check_settings()
+        part.check_settings()
         yield part, weight
 
 

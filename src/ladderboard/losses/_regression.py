@@ -51,7 +51,7 @@ class RangedLoss(CostLoss):
         if self.range is None:
             raise InvalidSetting(
                 f"{self.name} needs a range, the declared interval of the labels; "
-                f'try loss("{self.name}", range=(0, 100)).'
+                f'try lb.loss("{self.name}", range=(0, 100)).'
             )
 
     @property

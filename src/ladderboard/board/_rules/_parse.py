@@ -303,11 +303,7 @@ def read_loss(name: str, value: Any) -> Metric:
     loss_name, params = (value, {}) if is_sum else _split_name(name, value, "accuracy")
     try:
         read = metric(loss_name, **params)
-        try:
-            read.loss.check_settings()
-        except InvalidSetting as error:  # it names the loss behind the metric
-            typed = re.sub(rf"\b{read.loss.name}\b", str(loss_name), str(error))
-            raise InvalidSetting(typed) from None
+        read.check_settings()
     except InvalidInput as error:
         raise InvalidSetting(f"{name}: {_suggest_in_yaml(str(error), name)}") from None
     except (Exception, SystemExit) as error:  # a custom loss may raise anything
@@ -328,7 +324,7 @@ def read_columns(name: str, value: Any) -> DeclaredColumns | None:
 def _suggest_in_yaml(sentence: str, key: str) -> str:
     """Return a message with the suggested loss written as in board.yaml.
 
-    >>> _suggest_in_yaml('It needs a range; try loss("rmse", range=(0, 100)).', "metric")
+    >>> _suggest_in_yaml('It needs a range; try lb.metric("rmse", range=(0, 100)).', "metric")
     'It needs a range; try metric: {name: rmse, range: [0, 100]}.'
     """
 
@@ -336,7 +332,9 @@ def _suggest_in_yaml(sentence: str, key: str) -> str:
         settings = match[2].replace("=", ": ").replace("(", "[").replace(")", "]")
         return f"{key}: {{name: {match[1]}{settings}}}"
 
-    return re.sub(r'\b(?:loss|metric)\("([^"]+)"((?:, \w+=\([^()]*\))*)\)', to_yaml, sentence)
+    return re.sub(
+        r'\b(?:lb\.)?(?:loss|metric)\("([^"]+)"((?:, \w+=\([^()]*\))*)\)', to_yaml, sentence
+    )
 
 
 def read_mechanism(name: str, value: Any) -> Mechanism | None:

@@ -316,7 +316,7 @@ class MeanColumnRmse(NumberStatistic):
         if self.range is None:
             raise InvalidSetting(
                 f"{self.name} needs a range, the declared interval of all labels; "
-                f'try metric("{self.name}", range=(0, 100)).'
+                f'try lb.metric("{self.name}", range=(0, 100)).'
             )
 
     def transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -46,6 +46,7 @@ from ladderboard.losses._classification import (
     class_index,
     infer_classes,
     read_classes,
+    refuse_measurements,
     refuse_unknown_classes,
 )
 from ladderboard.losses._statistics._base import Estimate, Statistic
@@ -229,7 +230,10 @@ class ClassStatistic(Statistic):
         self, labels: NDArray[Any], also: NDArray[Any] | None = None
     ) -> ClassStatistic:
         """Return the statistic with the classes of the labels, if it has none."""
-        inferred = infer_classes(labels, also) if self.classes is None else None
+        if self.classes is not None:
+            return self
+        refuse_measurements(labels)
+        inferred = infer_classes(labels, also)
         return self if inferred is None else replace(self, classes=inferred)
 
     def read_labels(self, labels: Any) -> NDArray[Any]:
