@@ -1,6 +1,7 @@
 """``guard status``: its content and its width."""
 
 import json
+import re
 import sqlite3
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
+from ladderboard._formatting import round_up
 from ladderboard.cli._guard._status import draw_history, draw_meter
 
 
@@ -29,6 +31,36 @@ def test_status_shows_what_is_public(run_guard, guard_folder):
     assert bound["assumptions"] == list(guard.certificate.assumptions)
     assert "With probability at least 0.95, the true loss of the best model lies in" in text
     guard.close()
+
+
+def test_status_says_in_a_metric_how_far_off_the_score_may_be(run_guard, guard_folder):
+    """Of accuracy the same as of the loss that it is one minus; of a root, in its own unit."""
+    ends = []
+    for option in ("--loss=zero_one", "--metric=accuracy"):
+        ladder = '{"mechanism": "ladder", "step": 0.1}'
+        options = ("--labels", "labels.csv", "--questions", "5", "--mechanism", ladder)
+        run_guard("create", "new.db", *options, option)
+        run_guard("ask", "new.db", "good.csv")
+        status = " ".join(run_guard("status", "new.db").out.split())
+        ends.append(re.search(r"The score shown is at most .* by at most 0\.\d+\.", status)[0])
+        for path in guard_folder.glob("new.db*"):
+            path.unlink()
+    assert ends[0] == ends[1]
+    values = np.random.default_rng(0).random(400) * 100
+    guard = lb.Holdout.create(
+        guard_folder / "root.db",
+        labels=values,
+        questions=5,
+        metric=lb.metric("rmse", range=(0, 100)),
+        mechanism=lb.Ladder(step=0.01),
+    )
+    guard.ask(100 - values)
+    bound, released = guard.certificate, guard.released
+    guard.close()
+    worst = round_up(100 * ((released + bound.overfitting) ** 0.5 - released**0.5), 2)
+    best = round_up(100 * (released**0.5 - (released - bound.hidden) ** 0.5), 2)
+    status = " ".join(run_guard("status", "root.db").out.split())
+    assert f"at most {worst} too good. A better model may be hidden by at most {best}." in status
 
 
 def test_status_as_json(run_guard, guard_folder):

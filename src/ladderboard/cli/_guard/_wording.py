@@ -2,7 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, printable, round_down, round_up
+from ladderboard._formatting import (
+    format_confidence,
+    format_promise,
+    printable,
+    round_down,
+    round_up,
+)
 from ladderboard.bounds import AS_PRINTED, NO_THEOREM
 from ladderboard.cli._output import wrap_lines
 from ladderboard.losses import display_risk
@@ -45,7 +51,8 @@ def describe_bound(
                 "examples; --json has it."
             )
         interval = f"[{round_down(low)}, {round_up(high)}]"
-        return f"{sure}, the true {name} of the best model lies in {interval}."
+        text = f"{sure}, the true {name} of the best model lies in {interval}."
+        return text if released is None else f"{text} {_metric_promise(bound, shown, released)}"
     if bound.differences:
         text = (
             f"{sure}, {_BEST_RISK} less the released value lies in {format_interval(bound)}: "
@@ -73,11 +80,27 @@ def _metric_ends(
     bound: "Certificate", shown: "Mapping[str, Any]", released: float
 ) -> tuple[float, float]:
     """Return the interval of a certificate in a metric."""
+    low, high = sorted(_displayed_ends(bound, shown, released))
+    return low, high
+
+
+def _displayed_ends(
+    bound: "Certificate", shown: "Mapping[str, Any]", released: float
+) -> tuple[float, float]:
+    """Return the best and the worst end of a certificate in a metric."""
     centre = released if bound.differences else 0.0
     (smallest, largest), form, unit = bound.span, shown["as"], shown["unit"]
     ends = max(centre + bound.low, smallest), min(centre + bound.high, largest)
-    low, high = sorted(display_risk(form, end, unit) for end in ends)
-    return low, high
+    return display_risk(form, ends[0], unit), display_risk(form, ends[1], unit)
+
+
+def _metric_promise(bound: "Certificate", shown: "Mapping[str, Any]", released: float) -> str:
+    """Return what a certificate says of the released value, in a metric."""
+    value = display_risk(shown["as"], released, shown["unit"])
+    best, worst = (abs(end - value) for end in _displayed_ends(bound, shown, released))
+    return format_promise(
+        worst if bound.overfitting else bound.overfitting, best if bound.hidden else bound.hidden
+    )
 
 
 def _first_assumption(bound: "Certificate") -> str:
