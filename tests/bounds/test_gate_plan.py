@@ -87,5 +87,6 @@ def test_small_sets_prove_nothing():
     assert [row.least_differing for row in plan.rows] == [10, 10, 14]
     assert "no gain is proven" in str(plan)
     assert 'with about 10 examples that differ, "better" is out of reach' in str(plan)
+    assert "with about 1 example that differs, " in str(gate_plan(100, 200, 0.01))
     assert "too small to ever" in str(gate_plan(9, 200, 0.5))
     assert gate_plan(50, 1, 0.2).rows[0].least_differing == 5

@@ -84,9 +84,11 @@ class GatePlan:
                 f"examples that differ at the first look, and there are {self.n}."
             )
         elif all(row.gain is None for row in self.rows):
+            count = round(self.n * self.differ)
+            differing = f"{format_count(count, 'example')} that differ{'s' if count == 1 else ''}"
             lines.append(
-                f"This set is too small: with about {round(self.n * self.differ)} examples that "
-                f'differ, "better" is out of reach. It needs {first.least_differing} wins without '
+                f'This set is too small: with about {differing}, "better" is out of reach. '
+                f"It needs {first.least_differing} wins without "
                 f"a loss at the first look, and {last.least_differing} at the last."
             )
         if self.wanted is not None:
