@@ -57,7 +57,7 @@ def test_a_clear_gain_is_better_and_noise_is_not(gate):
     assert str(unclear) == (
         'Cannot tell. The two differ on 76 examples. "Not worse" needed '
         f'{unclear.needed_not_worse} more wins than losses; "better" needed {unclear.needed} more '
-        "wins than losses. 48 looks left."
+        "wins than losses among them. 48 looks left."
     )
 
 
@@ -81,7 +81,7 @@ def test_not_worse_needs_a_margin(gate):
     assert verdict.not_worse
     assert not verdict.better
     assert verdict.needed_not_worse < 0 < verdict.needed
-    assert str(verdict).startswith("Not worse than the incumbent by more than 0.15.")
+    assert str(verdict).startswith("Not worse than the incumbent by a loss of more than 0.15.")
     unclear = gate.check(pair(40, 80)[1], margin=0.15)
     assert unclear.outcome == "cannot_tell"
     allowed = f"at most {-unclear.needed_not_worse} more losses than wins"

@@ -70,8 +70,8 @@ class Gate(OpenFile):
     >>> print(gate.check(labels ^ (np.arange(1000) % 8 == 0)))
     Better than the incumbent. 199 looks left.
     >>> print(gate.check(labels ^ (np.arange(1000) % 5 == 0)))
-    Cannot tell. The two differ on 350 examples. "Better" needed 64 more wins than losses.
-    198 looks left.
+    Cannot tell. The two differ on 350 examples. "Better" needed 64 more wins than losses
+    among them. 198 looks left.
     >>> folder.cleanup()
     """
 

@@ -93,7 +93,7 @@ class Verdict:
         if self.outcome == "worse":
             return "Worse than the incumbent."
         if self.outcome == "not_worse":
-            return f"Not worse than the incumbent by more than {self.margin:g}."
+            return f"Not worse than the incumbent by a loss of more than {self.margin:g}."
         return "Cannot tell."
 
     def _describe_evidence(self) -> list[str]:
@@ -104,7 +104,7 @@ class Verdict:
         differ = f"The two differ on {format_count(self.differing, 'example')}."
         if self.needed is None:
             return [differ]
-        better = f"needed {_format_net_wins(self.needed)}."
+        better = f"needed {_format_net_wins(self.needed)} among them."
         if not self.margin or self.needed_not_worse is None:
             return [differ, f'"Better" {better}']
         not_worse = _format_net_wins(self.needed_not_worse)
