@@ -250,13 +250,17 @@ def test_a_gate_of_numbers_states_the_unit_and_warns_of_it(run_gate, tmp_path):
     assert "1000 is --margin 0.001." in " ".join(refused.err.split())
     refused = run_gate("create", "rmse.db", *options, "rmse", "--margin", "1000")
     assert "give ((r + 1000)² - r²) / 1000000000000; or use" in " ".join(refused.err.split())
-    result = run_gate("create", "rmse.db", *options, "rmse", "--margin", "0.05")
+    refused = run_gate("create", "rmse.db", *options, "rmse", "--margin", "0.05")
+    assert refused.code == 2
+    message = " ".join(refused.err.split())
+    assert 'A margin of 0.05 lets bad models pass as "not worse": a constant' in message
+    assert not list(tmp_path.glob("rmse.db*"))
+    result = run_gate("create", "rmse.db", *options, "rmse", "--margin", "0.001")
     assert (
         "RMSE 100000 is a loss of 0.01. From there a margin of 0.01 allows RMSE 141000;"
     ) in " ".join(result.out.split())
     warning = " ".join(result.err.split())
     assert "a constant prediction has a loss of only 0.00" in warning
-    assert 'A margin of 0.05 lets bad models pass as "not worse".' in warning
     assert 'to be proven "better"' in warning
     assert run_gate("create", "gate.db", "--labels", "labels.csv", "--looks", "50").err == ""
     refused = run_gate(

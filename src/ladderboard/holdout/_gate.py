@@ -359,6 +359,14 @@ def _gate_rules(
                 f"{mechanism.name} releases values that cannot be counted, so looks would promise "
                 "nothing after its first answer; use another mechanism, or guard=False."
             )
+    constant = scorer.best_constant() if scorer.loss.uses_labels and margin else None
+    if constant is not None and 0 < constant.risk <= margin:
+        raise InvalidSetting(
+            f'A margin of {margin:g} lets bad models pass as "not worse": a constant prediction '
+            f"has a loss of only {constant.risk:.2g}. Give a smaller margin, in units of the loss; "
+            "if equal candidates do not pass then, use more examples or a narrower range. "
+            "(Keep this message private: it depends on the labels.)"
+        )
     return {
         "margin": margin,
         "worse": bool(worse),

@@ -243,28 +243,25 @@ def _describe_unit(metric: "Metric") -> list[str]:
 
 
 def _warn_if_too_coarse(gate: "Gate", plan: "GatePlan", metric: "Metric") -> None:
-    """Warn the owner on stderr of a margin, or a gain to be proven, above a constant's loss."""
+    """Warn the owner on stderr if a gain to be proven is above a constant's loss."""
     constant = gate.best_constant()
     if constant is None or not constant[0]:
         return
-    risk, gain, sentences = constant[0], plan.rows[0].gain, []
-    if gate.margin >= risk:
-        sentences.append(f'A margin of {gate.margin:g} lets bad models pass as "not worse".')
+    risk, gain = constant[0], plan.rows[0].gain
     if not metric.loss.is_binary and gain is not None and gain >= risk:
-        sentences.append(
-            f'Models may have to gain {gain:.2g} to be proven "better". Use more examples, a range '
-            "no wider than the labels, or a loss that is larger for the same errors, such as mae."
-        )
-    if sentences:
         shown = f" ({metric.title} {metric.display(risk):.4g})" if metric.is_named else ""
         text = (
             f"Warning: a constant prediction has a loss of only {risk:.2g}{shown}. "
-            f"{' '.join(sentences)} (Keep this warning private: it depends on the labels.)"
+            f'Models may have to gain {gain:.2g} to be proven "better". Use more examples, a range '
+            "no wider than the labels, or a loss that is larger for the same errors, such as mae. "
+            "(Keep this warning private: it depends on the labels.)"
         )
         typer.echo("\n".join(wrap_lines(text, indent="  ", first="")), err=True)
 
 
-def _describe_gate(file: str, gate: "Gate", plan: "GatePlan", metric: "Metric") -> list[str]:
+def _describe_gate(
+    file: str, gate: "Gate", plan: "GatePlan", metric: "Metric", key_file: Path | None
+) -> list[str]:
     status = gate.status()
     scored = gate.takes == "scores"
     paragraphs = [
