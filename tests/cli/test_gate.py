@@ -1,6 +1,7 @@
 """``ladderboard gate`` and ``plan --gate``: verdicts, exit codes, results of harnesses."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -57,6 +58,22 @@ def test_creating_a_gate_prints_a_plan(run_gate):
     assert f"look 1: a gain of {gain:.2g} is proven with probability 0.8" in words
     assert "An equal candidate is proven not worse with probability 0.8" in words
     assert "ladderboard gate check gate.db PREDICTIONS.csv --require not-worse" in out
+
+
+def test_creating_a_gate_says_who_can_read_its_labels(run_gate, tmp_path):
+    options = ("--labels", "labels.csv", "--looks", "50")
+    out = " ".join(run_gate("create", "gate.db", *options).out.split())
+    assert "Every user who can read gate.db can read the labels; --key-file would" in out
+    out = " ".join(run_gate("create", "b.db", *options, "--key-file", "key").out.split())
+    assert "Encrypted with key; without it nothing can be recovered." in out
+    assert "Every user" not in out
+
+
+def test_labels_from_a_pipe_are_refused_by_the_name_of_the_option(run_gate, tmp_path):
+    os.mkfifo(tmp_path / "63")
+    refused = run_gate("create", "gate.db", "--labels", "63", "--looks", "50")
+    message = " ".join(refused.err.split())
+    assert (refused.code, "--labels 63 is not a regular file; write" in message) == (2, True)
 
 
 def test_a_set_that_is_too_small_is_named(run_gate, tmp_path):
@@ -120,12 +137,21 @@ def test_the_summary_is_markdown(gate, tmp_path):
     assert "**Not answered.**" in text
 
 
-def test_the_status_shows_the_last_looks(gate):
+def test_the_status_shows_the_last_looks(gate, tmp_path):
     gate("check", "gate.db", "good.csv")
     gate("check", "gate.db", "same.csv")
     out = gate("status", "gate.db").out
     assert "Verdicts: 1 better, 0 not worse, 1 cannot tell" in out
     assert "look    2: cannot tell (incumbent 1, margin 0, 80 differ," in out
+    assert "The last" not in out
+    assert "gate.db: 400 examples; margin 0 of the loss, beta 0.05\n" in out
+    for row in range(9):
+        write_predictions(tmp_path / "next.csv", row)
+        gate("check", "gate.db", "next.csv")
+    lines = gate("status", "gate.db").out.splitlines()
+    shown = [line for line in lines if line.startswith("  look ")]
+    assert lines[lines.index(shown[0]) - 1] == "The last 10 of 11 looks:"
+    assert len(shown) == 10
 
 
 def test_a_closed_gate_is_exported_and_verified(gate, tmp_path, run_cli):

@@ -19,6 +19,7 @@ from ladderboard.cli._guard._files import (
     Range,
     describe_classes,
     describe_partial_log,
+    describe_secrecy,
     read_new_examples,
 )
 from ladderboard.cli._options import (
@@ -360,12 +361,7 @@ def _describe_guard(
         paragraphs.append(f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}")
         if bound.vacuous:
             paragraphs.append(_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS)
-    paragraphs.append(
-        f"Encrypted with {key_file}; without it nothing can be recovered. Store a copy elsewhere."
-        if key_file is not None
-        else f"Every user who can read {file} can read the "
-        f"{'noise key' if scored else 'labels'}; --key-file would encrypt them."
-    )
+    paragraphs.append(describe_secrecy(file, key_file, "noise key" if scored else "labels"))
     if not grouped:
         paragraphs.append(
             "Rows of one patient, user or document are not independent: if there are any, create "

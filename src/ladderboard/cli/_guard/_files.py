@@ -275,6 +275,10 @@ def read_examples(
 
     if not labelled and kind is not None:
         raise InvalidSetting("Scores have no labels; leave out --kind.")
+    if labels is not None and labels.exists() and not (labels.is_file() or labels.is_dir()):
+        raise InvalidSetting(
+            f"--labels {printable(labels)} is not a regular file; write the labels to a file first."
+        )
     source = labels if scores is None else {"id": list(scores.ids)}
     limits = Limits(bytes=2**40)
     return read_holdout(
@@ -340,6 +344,16 @@ def describe_classes(guard: "OpenFile", *, declared: bool) -> list[str]:
     else:
         return []
     return wrap_lines(text, indent="  ", first="")
+
+
+def describe_secrecy(file: str, key_file: Path | None, secrets: str) -> str:
+    """Return who can read the secrets of a new guard or gate."""
+    if key_file is not None:
+        return (
+            f"Encrypted with {key_file}; without it nothing can be recovered. Store a copy "
+            "elsewhere."
+        )
+    return f"Every user who can read {file} can read the {secrets}; --key-file would encrypt them."
 
 
 def parse_range(text: str) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from ladderboard.cli._guard._files import (
     Summary,
     describe_classes,
     describe_partial_log,
+    describe_secrecy,
     echo_status,
     open_gate,
     open_summary,
@@ -202,7 +203,7 @@ def create(
             return
         lines = [
             *describe_partial_log(scores),
-            *_describe_gate(file, gate, plan, examples.metric),
+            *_describe_gate(file, gate, plan, examples.metric, key_file),
             *describe_classes(gate, declared=classes is not None),
         ]
         key = "" if key_file is None else f" --key-file {printable(key_file)}"
@@ -274,6 +275,7 @@ def _describe_gate(
         *plan.sentences,
         *filter(None, [plan.judge_margin(status.margin)]),
         *([_WHO_SEES_CASES] if scored else []),
+        describe_secrecy(file, key_file, "incumbent's results" if scored else "labels"),
         f"Keep {file}.mark beside the file: it detects an outdated copy.",
     ]
     return [
@@ -455,12 +457,15 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         if outcome != "worse" or current.worse
     ]
     incumbent = f"number {current.incumbent:,}" if current.incumbent else "none yet; promote one"
+    settings = f"margin {current.margin:g} of the loss, beta {current.beta:g}"
     lines = [
-        f"{file}: {current.n:,} examples; margin {current.margin:g}, beta {current.beta:g}",
+        f"{file}: {current.n:,} examples; {settings}",
         f"{used}{'; closed' if current.closed else ''}",
         f"Incumbent: {incumbent}",
         f"Verdicts: {', '.join(counts)}",
     ]
+    if len(current.history) > _SHOWN_LOOKS:
+        lines.append(f"The last {_SHOWN_LOOKS} of {taken}:")
     for record in current.history[-_SHOWN_LOOKS:]:
         differ = "" if record.differing is None else f", {record.differing:,} differ"
         needed = "" if record.needed is None else f", {record.needed} net wins needed"
