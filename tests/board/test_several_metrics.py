@@ -604,7 +604,7 @@ def test_a_weighted_sum_survives_its_description():
         ("metric: {sum: {accuracy: 1, roc_auc: 1}}\n", "metric: roc_auc cannot be part of"),
         (
             "metric: {sum: {accuracy: 1, mae: 1}}\n",
-            r"try metric: {name: absolute, range: \[0, 100\]}",
+            r"try metric: {name: mae, range: \[0, 100\]}",
         ),
         ("metric: {sum: {acuracy: 1, brier: 1}}\n", "did you mean 'accuracy'"),
         ("metric: {sum: 1}\n", "is metrics with weights"),
