@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ErrorClass = type[InvalidInput]
 
 _MAX_ROWS_SHOWN = 10
-_INT64 = 2.0**63
 # Integers up to here are exact as doubles.
 _MAX_EXACT_INT = 2**53
 _PLAIN_TYPES = {bool, int, float, str}
@@ -54,16 +53,6 @@ def read_values(values: Any, name: str, error_class: ErrorClass) -> NDArray[Any]
         raise error_class(f"{name} must be text, numbers or booleans; got {array.dtype}.")
     raise_for_rows(_missing_values(array), f"{name} must not be None, NaN or infinite", error_class)
     return array
-
-
-def is_plain_numbers(values: Any) -> bool:
-    """Return whether this is an array of finite plain numbers, which needs no conversion."""
-    if type(values) is not np.ndarray or not values.ndim:
-        return False
-    kind = values.dtype.kind
-    if kind == "f" and values.itemsize <= 8:
-        return bool(np.isfinite(values).all())
-    return kind in "biu"
 
 
 def read_numbers(values: Any, name: str, error_class: ErrorClass) -> NDArray[np.float64]:
@@ -102,26 +91,6 @@ def refuse_labels_outside(interval: tuple[float, float], labels: NDArray[np.floa
             f"the largest {labels.max():.15g}"
         )
         raise_for_rows(outside, rule, InvalidLabels)
-
-
-def not_equal(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return a mask of where two arrays from ``read_values`` differ.
-
-    A number never equals a text. Integers and doubles are compared exactly, even beyond 2^53.
-    """
-    kinds = left.dtype.kind + right.dtype.kind
-    if "O" in kinds or ("u" in kinds and kinds != "uu"):
-        pairs = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
-        return np.array([a != b for a, b in pairs], dtype=np.bool_).reshape(left.shape)
-    if "T" in kinds and kinds != "TT":
-        return np.ones(left.shape, dtype=np.bool_)
-    if kinds in ("if", "fi"):
-        integers, doubles = (left, right) if kinds[1] == "f" else (right, left)
-        doubles = doubles.astype(np.float64, copy=False)  # 2^63 overflows half precision
-        fits = (doubles >= -_INT64) & (doubles < _INT64) & (doubles == np.trunc(doubles))
-        return ~fits | (np.where(fits, doubles, 0).astype(np.int64) != integers)
-    unequal: NDArray[np.bool_] = left != right
-    return unequal
 
 
 def _copy_to_array(values: Any, name: str, error_class: ErrorClass) -> NDArray[Any]:

@@ -19,10 +19,8 @@ from ladderboard.errors import InvalidInput, InvalidLabels, InvalidPredictions, 
 from ladderboard.losses._arrays import (
     ExpectedColumns,
     LabelKind,
-    is_plain_numbers,
     label_kind_of,
     list_classes,
-    not_equal,
     numbered_columns,
     probability_columns,
     raise_for_rows,
@@ -53,6 +51,7 @@ _EDGE_TOLERANCE = 1e-6
 
 _MAX_CLASSES_SHOWN = 10
 _SMALL_RANGE = 65_536
+_INT64 = 2.0**63
 _PRECISION = float(np.finfo(np.float64).eps)
 
 
@@ -242,6 +241,36 @@ def read_probabilities(predictions: Any, n: int, classes: int) -> NDArray[np.flo
     return read / total[:, None]
 
 
+def _is_plain_numbers(values: Any) -> bool:
+    """Return whether this is an array of finite plain numbers, which needs no conversion."""
+    if type(values) is not np.ndarray or not values.ndim:
+        return False
+    kind = values.dtype.kind
+    if kind == "f" and values.itemsize <= 8:
+        return bool(np.isfinite(values).all())
+    return kind in "biu"
+
+
+def _not_equal(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of where two arrays from ``read_values`` differ.
+
+    A number never equals a text. Integers and doubles are compared exactly, even beyond 2^53.
+    """
+    kinds = left.dtype.kind + right.dtype.kind
+    if "O" in kinds or ("u" in kinds and kinds != "uu"):
+        pairs = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
+        return np.array([a != b for a, b in pairs], dtype=np.bool_).reshape(left.shape)
+    if "T" in kinds and kinds != "TT":
+        return np.ones(left.shape, dtype=np.bool_)
+    if kinds in ("if", "fi"):
+        integers, doubles = (left, right) if kinds[1] == "f" else (right, left)
+        doubles = doubles.astype(np.float64, copy=False)  # 2^63 overflows half precision
+        fits = (doubles >= -_INT64) & (doubles < _INT64) & (doubles == np.trunc(doubles))
+        return ~fits | (np.where(fits, doubles, 0).astype(np.int64) != integers)
+    unequal: NDArray[np.bool_] = left != right
+    return unequal
+
+
 @dataclass(frozen=True)
 class ZeroOne(Loss):
     """0 where the prediction is the label, 1 where it is not.
@@ -349,9 +378,9 @@ class ZeroOne(Loss):
 
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Score predictions; an array of plain numbers is compared as it is, without a copy."""
-        if is_plain_numbers(predictions) and predictions.shape == labels.shape:
+        if _is_plain_numbers(predictions) and predictions.shape == labels.shape:
             self._refuse_unknown(predictions)
-            return not_equal(labels, predictions).astype(np.float64)
+            return _not_equal(labels, predictions).astype(np.float64)
         return super().score(labels, predictions)
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
@@ -361,7 +390,7 @@ class ZeroOne(Loss):
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """1 where they differ."""
-        return not_equal(labels, predictions)
+        return _not_equal(labels, predictions)
 
     def _refuse_unknown(self, predictions: NDArray[Any]) -> None:
         if self.allowed is not None:
@@ -472,7 +501,7 @@ class TopK(Loss):
         """1 where no guess is the label, or k other classes score at least as high."""
         if self.classes is None:
             labels = np.broadcast_to(labels[:, None], predictions.shape)
-            return np.asarray(not_equal(labels, predictions).all(axis=1))
+            return np.asarray(_not_equal(labels, predictions).all(axis=1))
         label_scores = predictions[np.arange(len(labels)), labels]
         rivals = np.count_nonzero(predictions >= label_scores[:, None], axis=1) - 1
         return rivals >= self.k
@@ -535,7 +564,7 @@ class Hamming(Loss):
 
     def per_example(self, labels: NDArray[Any], predictions: NDArray[Any]) -> NDArray[Any]:
         """The mean over the columns of where they differ."""
-        return not_equal(labels, predictions).mean(axis=1)
+        return _not_equal(labels, predictions).mean(axis=1)
 
 
 @dataclass(frozen=True)
