@@ -1,9 +1,11 @@
 """Fast paths and the general path give the same result or the same refusal, byte by byte."""
 
+import io
 import subprocess
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +14,7 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Roster, read_predictions
 from ladderboard.files import _predictions as predictions
-from ladderboard.files._formats import _csv
+from ladderboard.files._formats import _columnar, _csv
 
 ZERO_ONE = lb.loss("zero_one")
 NUMBERS = [
@@ -81,6 +83,38 @@ def test_integers_in_csv(table, loss, data):
     source = (header + "\n".join(rows) + end).encode()
     quick, general = with_and_without(NO_SMALL, source, Roster.of(n, kind="number"), loss)
     assert quick == general
+
+
+INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt32, pl.UInt64]
+
+
+@settings(max_examples=300)
+@given(tables(), st.sampled_from(NUMBERS), st.sampled_from(["parquet", "arrow"]), st.data())
+def test_integers_in_parquet_and_arrow(table, loss, file_format, data):
+    n, ids, values = table
+    columns = {}
+    for name, column in (("id", ids), ("prediction", values)):
+        kind = data.draw(st.sampled_from([*INTEGERS, pl.Int64, pl.Float64]))
+        series = pl.Series(name, column, dtype=pl.Int64).cast(kind, strict=False)
+        columns[name] = series.fill_null(0) if data.draw(st.booleans()) else series
+    out, size = io.BytesIO(), data.draw(st.integers(2, 20))
+    if file_format == "parquet":
+        pl.DataFrame(columns).write_parquet(out, row_group_size=size)
+    else:
+        pl.DataFrame(columns).write_ipc(out, record_batch_size=size)
+    roster = Roster.of(n, kind="number")
+    quick, general = with_and_without(NO_SMALL, out.getvalue(), roster, loss)
+    assert quick == general
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "arrow"])
+def test_blocks_of_integers_are_joined_as_they_are(file_format, monkeypatch):
+    frame = pl.DataFrame({"id": range(1999, -1, -1), "prediction": [0, 1] * 1000})
+    out = io.BytesIO()
+    (frame.write_parquet if file_format == "parquet" else frame.write_ipc)(out)
+    monkeypatch.setattr(_columnar.ColumnarTable, "load_columns", None)
+    read = read_predictions(out.getvalue(), Roster.of(2000, kind="number"), ZERO_ONE)
+    assert read.tolist() == [1, 0] * 1000
 
 
 @pytest.mark.parametrize("value", [-300, -129, -128, -127, 127, 128, 129, 300])

@@ -22,7 +22,7 @@ from ladderboard.errors import MissingDependency
 from ladderboard.files._source import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -385,6 +385,15 @@ class FileTable(Protocol):
     def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Load every column; None for one of another type than numbers, text or booleans."""
 
+    def stream_integers(
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
+        """Pass the integers of some columns to ``consume``, block by block.
+
+        Return False if a value is not an integer or ``consume`` returned False: then the caller
+        loads the columns instead.
+        """
+
 
 class MemoryTable:
     """A table whose columns are in memory already."""
@@ -401,3 +410,9 @@ class MemoryTable:
     def load_all(self, *, as_numbers: bool) -> list[Column | None]:
         """Return every column."""
         return list(self.columns)
+
+    def stream_integers(
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
+        """Return False: the columns are in memory already."""
+        return False

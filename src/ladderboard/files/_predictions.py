@@ -132,11 +132,11 @@ def read_predictions(
         _check_names(table, selection, roster)
     positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
+    joined = _join_small_integers(table, positions, roster, expected)
+    if joined is not None:
+        return joined
     columns = None
     if isinstance(table, CsvTable):
-        joined = _join_small_integers(table, positions, roster, expected)
-        if joined is not None:
-            return joined
         columns = table.load_without_polars(positions, as_numbers)
     columns = columns or table.load_columns(positions, as_numbers)
     return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
@@ -317,7 +317,7 @@ def _parse_column(column: Column, expected: ExpectedColumns) -> ParsedColumn:
 
 
 def _join_small_integers(
-    table: CsvTable, positions: list[int], roster: Roster, expected: ExpectedColumns
+    table: FileTable, positions: list[int], roster: Roster, expected: ExpectedColumns
 ) -> NDArray[np.int64] | None:
     """Return predictions that are small integers for the ids 0..n-1; None if they are not."""
     is_simple = expected.form == "one" and expected.number and not expected.strict

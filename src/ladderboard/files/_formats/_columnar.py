@@ -27,7 +27,9 @@ from ladderboard.files._memory import column_from_series
 from ladderboard.files._source import ErrorClass, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from ladderboard.files._columns import Column
     from ladderboard.files._source import Limits
@@ -36,6 +38,7 @@ _STDERR = 2
 _MAX_FORWARDED_BYTES = 2**20
 _PANIC = re.compile(rb"(?m)^thread '[^\n]*panicked at ")
 _FORMAT_NAMES = {"parquet": "Parquet", "arrow": "Arrow"}
+_INTEGER_TYPES = {f"{sign}{bits}" for sign in ("Int", "UInt") for bits in (8, 16, 32, 64)}
 _SUPPORTED_TYPES = ("String", "Boolean", "Null", "Categorical", "Enum", "Decimal")
 
 
@@ -109,6 +112,7 @@ class ColumnarTable:
         self._format = format_name
         self._limits = limits
         self._error_class = error_class
+        self._cached_frame: Any = None
         self._check_size(max_rows)
         polars = load_polars()
         read = polars.read_parquet_schema if format_name == "parquet" else polars.read_ipc_schema
@@ -146,12 +150,37 @@ class ColumnarTable:
         )
         return [loaded.get(position) for position in range(self.width)]
 
+    def stream_integers(
+        self, positions: Sequence[int], consume: Callable[[list[NDArray[Any]]], bool]
+    ) -> bool:
+        """Pass the integers of some columns to ``consume``, in the blocks of the file."""
+        names = [self.names[position] for position in positions]
+        if not _INTEGER_TYPES.issuperset(str(self._schema[name]) for name in names):
+            return False
+        with (
+            refuse_polars_errors(self._error_class, _FORMAT_NAMES[self._format]),
+            suppress_panic_output(),
+        ):
+            frame = self._cached_frame = self._frame(names)
+            chunks = [frame[name].get_chunks() for name in names]
+            if any(series.null_count() for series in frame.get_columns()) or (
+                len({tuple(map(len, column)) for column in chunks}) > 1
+            ):
+                return False
+            return all(
+                consume([chunk.to_numpy() for chunk in block])
+                for block in zip(*chunks, strict=True)
+            )
+
     def _is_supported(self, name: str) -> bool:
         kind = self._schema[name]
         return bool(kind.is_numeric() or str(kind).startswith(_SUPPORTED_TYPES))
 
     def _frame(self, names: list[str]) -> Any:
-        """Return some columns, decoded by polars."""
+        """Return some columns, decoded by polars now or by ``stream_integers`` before."""
+        frame, self._cached_frame = self._cached_frame, None
+        if frame is not None and frame.columns == names:
+            return frame
         polars = load_polars()
         source = io.BytesIO(self._data)
         if self._format == "parquet":
