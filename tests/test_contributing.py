@@ -56,12 +56,15 @@ def test_one_file_one_entry_and_one_test_are_enough(title, tmp_path):
 
 
 def register(package, module, kind):
-    """Add a class to the registry of its package: an import, and its name in the list."""
+    """Add a class to the registry of its package: an entry, or an import and an entry."""
     registry = package / "_registry.py"
     text = registry.read_text()
-    own = f"from ladderboard.{package.name}."
-    text = text.replace(own, f"{own}{module} import {kind}\n{own}", 1)
-    text, count = re.subn(r"( for \w+ in \()", rf"\1{kind}, ", text, count=1)
+    entry = f'    "{module}": {{"{module[1:]}": "{kind}"}},\n'
+    text, count = re.subn(r"(?m)^_CLASSES = \{\n", rf"\g<0>{entry}", text, count=1)
+    if not count:
+        own = f"from ladderboard.{package.name}."
+        text = text.replace(own, f"{own}{module} import {kind}\n{own}", 1)
+        text, count = re.subn(r"( for \w+ in \()", rf"\1{kind}, ", text, count=1)
     assert count == 1
     registry.write_text(text)
 

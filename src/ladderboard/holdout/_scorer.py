@@ -165,7 +165,7 @@ class Scorer:
             )
         self._labels = loss.read_labels(scored.labels)
         self._limits = limits
-        self._is_custom_loss = type(loss) not in LOSSES.values()
+        self._is_custom_loss = LOSSES.get(loss.name) is not type(loss)
         self._convert = None if read_by is None else self._converter(read_by)
         self._binary = loss.is_binary
         self.zero_one = is_zero_one(loss, self.grouping)

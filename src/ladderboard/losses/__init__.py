@@ -6,6 +6,9 @@ number in [0, 1] for each example; their mean is the risk. :func:`loss` makes on
 function, or subclass :class:`Loss` and run ``ladderboard.testing.check_loss`` on it.
 """
 
+from typing import TYPE_CHECKING
+
+from ladderboard._lazy_exports import lazy_exports
 from ladderboard.losses._arrays import ExpectedColumns
 from ladderboard.losses._arrays import predictions_converter as predictions_converter
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, Promise, display_risk
@@ -20,8 +23,10 @@ from ladderboard.losses._registry import LOSSES, Metric, WeightedSum, loss, metr
 from ladderboard.losses._registry import loss_label as loss_label
 from ladderboard.losses._registry import made_from_description as made_from_description
 from ladderboard.losses._registry import uses_labels as uses_labels
-from ladderboard.losses._regression import Absolute, Pinball, Squared
-from ladderboard.losses._statistics import Estimate, Statistic
+
+if TYPE_CHECKING:
+    from ladderboard.losses._regression import Absolute, Pinball, Squared
+    from ladderboard.losses._statistics import Estimate, Statistic
 
 __all__ = [
     "ALIASES",
@@ -51,3 +56,8 @@ __all__ = [
     "loss",
     "metric",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {"_regression": ("Absolute", "Pinball", "Squared"), "_statistics": ("Estimate", "Statistic")},
+)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -27,54 +28,8 @@ from ladderboard.losses._arrays import (
 )
 from ladderboard.losses._base import HIGHER_FORMS, DisplayForm, Loss, display_risk
 from ladderboard.losses._cells import object_array, read_cells
-from ladderboard.losses._classification import Brier, Hamming, Log, TopK, ZeroOne
-from ladderboard.losses._custom import Custom, Shortfall, WholeSample
+from ladderboard.losses._custom import Custom, WholeSample
 from ladderboard.losses._names import ALIASES, METRICS, normalize, refusal, resolve
-from ladderboard.losses._overlap import (
-    Dice,
-    IntersectionOverUnion,
-    IouThresholds,
-    RowPrecision,
-    RowRecall,
-)
-from ladderboard.losses._regression import (
-    Absolute,
-    Percentage,
-    Pinball,
-    Squared,
-    SquaredLog,
-    SquaredPercentage,
-    SymmetricPercentage,
-)
-from ladderboard.losses._retrieval import AveragePrecisionAtK, GainAtK, HitAtK, ReciprocalRank
-from ladderboard.losses._sequences import EditDissimilarity, Levenshtein, Rouge, WordJaccard
-from ladderboard.losses._statistics import (
-    R2,
-    AveragePrecision,
-    BalancedAccuracy,
-    Bleu,
-    CharacterErrorRate,
-    Chrf,
-    ExplainedVariance,
-    FBeta,
-    Gini,
-    Jaccard,
-    Kappa,
-    Kendall,
-    LabelRanking,
-    Matthews,
-    MeanColumnRmse,
-    MeanColumnRmsle,
-    OrderCorrelation,
-    Pearson,
-    Precision,
-    ProbabilisticF1,
-    Recall,
-    RocAuc,
-    Spearman,
-    WordErrorRate,
-)
-from ladderboard.losses._vectors import AngularError, Crps, KlDivergence, MultiLabelLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -83,21 +38,83 @@ if TYPE_CHECKING:
 
     Converter = Callable[[NDArray[Any]], NDArray[Any]]
 
-LOSSES: dict[str, type[Loss]] = {
-    loss_class.name: loss_class
-    for loss_class in (
-        ZeroOne, TopK, Brier, Log, Absolute, Squared, Pinball, Hamming, Shortfall,
-        SquaredLog, Percentage, SymmetricPercentage, SquaredPercentage,
-        MultiLabelLog, KlDivergence, Crps, AngularError,
-        AveragePrecisionAtK, GainAtK, ReciprocalRank, HitAtK,
-        Dice, IntersectionOverUnion, RowPrecision, RowRecall, IouThresholds,
-        Levenshtein, EditDissimilarity, WordJaccard, Rouge,
-        RocAuc, Gini, AveragePrecision, LabelRanking,
-        FBeta, Jaccard, Precision, Recall, BalancedAccuracy, ProbabilisticF1, Matthews, Kappa,
-        Pearson, Spearman, Kendall, R2, ExplainedVariance, MeanColumnRmse, MeanColumnRmsle,
-        WordErrorRate, CharacterErrorRate, Bleu, Chrf, OrderCorrelation,
-    )
+# Every loss: module, name and class. A loss is imported when it is first asked for.
+_CLASSES = {
+    "_classification": {
+        "zero_one": "ZeroOne", "top_k": "TopK", "brier": "Brier", "log": "Log",
+        "hamming": "Hamming",
+    },
+    "_regression": {
+        "absolute": "Absolute", "squared": "Squared", "pinball": "Pinball",
+        "squared_log": "SquaredLog", "percentage": "Percentage",
+        "symmetric_percentage": "SymmetricPercentage",
+        "squared_percentage": "SquaredPercentage",
+    },
+    "_custom": {"shortfall": "Shortfall"},
+    "_registry": {"weighted_sum": "WeightedSum"},
+    "_vectors": {
+        "multilabel_log": "MultiLabelLog", "kl_divergence": "KlDivergence", "crps": "Crps",
+        "angular_error": "AngularError",
+    },
+    "_retrieval": {
+        "map_at_k": "AveragePrecisionAtK", "ndcg_at_k": "GainAtK",
+        "reciprocal_rank": "ReciprocalRank", "hit_at_k": "HitAtK",
+    },
+    "_overlap": {
+        "dice": "Dice", "iou": "IntersectionOverUnion", "row_precision": "RowPrecision",
+        "row_recall": "RowRecall", "iou_thresholds": "IouThresholds",
+    },
+    "_sequences": {
+        "levenshtein": "Levenshtein", "edit_dissimilarity": "EditDissimilarity",
+        "word_jaccard": "WordJaccard", "rouge": "Rouge",
+    },
+    "_statistics._ranking": {
+        "roc_auc": "RocAuc", "gini": "Gini", "average_precision": "AveragePrecision",
+        "label_ranking_average_precision": "LabelRanking",
+    },
+    "_statistics._counts": {
+        "f1": "FBeta", "jaccard": "Jaccard", "precision": "Precision", "recall": "Recall",
+        "balanced_accuracy": "BalancedAccuracy", "probabilistic_f1": "ProbabilisticF1",
+    },
+    "_statistics._agreement": {"mcc": "Matthews", "kappa": "Kappa"},
+    "_statistics._correlation": {
+        "pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall", "r2": "R2",
+        "explained_variance": "ExplainedVariance", "mcrmse": "MeanColumnRmse",
+        "mcrmsle": "MeanColumnRmsle",
+    },
+    "_statistics._text": {
+        "wer": "WordErrorRate", "cer": "CharacterErrorRate", "bleu": "Bleu", "chrf": "Chrf",
+        "order_correlation": "OrderCorrelation",
+    },
 }  # fmt: skip
+
+
+class _LossClasses(Mapping[str, type[Loss]]):
+    """The class of each loss by name."""
+
+    def __init__(self) -> None:
+        self._places = {
+            name: (module, class_name)
+            for module, names in _CLASSES.items()
+            for name, class_name in names.items()
+        }
+
+    def __getitem__(self, name: str) -> type[Loss]:
+        module, class_name = self._places[name]
+        loss_class: type[Loss] = getattr(import_module(f"ladderboard.losses.{module}"), class_name)
+        return loss_class
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+LOSSES: Mapping[str, type[Loss]] = _LossClasses()
 
 
 def loss_label(name: str) -> str:
@@ -394,7 +411,6 @@ class WeightedSum(Loss):
 
 
 _ROUNDING, _MAX_WEIGHT = 1e-12, 1e9
-LOSSES[WeightedSum.name] = WeightedSum
 
 
 @lru_cache(maxsize=64)  # its functions cannot be pickled with the loss
@@ -538,7 +554,7 @@ def uses_labels(name: str) -> bool:
 
 def made_from_description(described: Loss) -> bool:
     """Return whether ``loss`` makes this loss from its description; not for a user's own class."""
-    return type(described) in {Custom, *LOSSES.values()}
+    return type(described) in {Custom, LOSSES.get(described.name)}
 
 
 def metric(

@@ -34,7 +34,7 @@ import numpy as np
 from ladderboard.errors import InvalidPredictions, MissingDependency
 from ladderboard.files import DeclaredColumns, Limits, Roster, load_polars, read_predictions
 from ladderboard.ledger import decode, encode, read_array, write_array
-from ladderboard.losses import Loss, loss, made_from_description
+from ladderboard.losses import LOSSES, Loss, loss, made_from_description
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -212,6 +212,7 @@ def _limit_time(seconds: float) -> None:
 
 def _warm_up() -> None:
     """Load all modules, so that the first body is read as fast as the others."""
+    _ = list(LOSSES.values())  # each is imported when it is first used
     roster, zero_one = Roster.of(2, kind="number"), loss("zero_one")
     with suppress(MissingDependency):
         polars = load_polars()
