@@ -612,7 +612,7 @@ class BalancedAccuracy(Recall):
     def shares(self, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[np.float64]:
         """Only classes that have labels count."""
         present = label > 0
-        return present / max(present.sum(), 1)
+        return present / max(int(present.sum()), 1)
 
 
 @dataclass(frozen=True)
