@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SMALL_BETA = 1e-4
 _HUNDRED = 100
+_MAX_DECIMALS = 6
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
@@ -86,6 +87,16 @@ def format_interval(low: float, high: float, decimals: int) -> tuple[str, str]:
     if math.isfinite(width) and width > 0:
         decimals = min(decimals, max(1 - math.floor(math.log10(width)), 0))
     return round_outwards(low, high, decimals)
+
+
+def format_ends(low: float, high: float) -> str:
+    """Return an interval in brackets, with the digits that its width carries.
+
+    >>> format_ends(0.51912, 0.99731), format_ends(0.80513, 0.82031)
+    ('[0.51, 1]', '[0.805, 0.821]')
+    """
+    texts = format_interval(low, high, _MAX_DECIMALS)
+    return f"[{', '.join(text.rstrip('0').rstrip('.') if '.' in text else text for text in texts)}]"
 
 
 def format_decimals(value: float, decimals: int) -> str:
@@ -176,19 +187,19 @@ def format_promise(overfitting: float | None, hidden: float | None) -> str:
     >>> format_promise(0.0351, 0.049)
     'The score shown is at most 0.036 too good. A better model may be hidden by at most 0.049.'
     >>> format_promise(0.0351, None)
-    'The score shown is at most 0.036 too good. How much better a hidden model may be is not known.'
+    'The score shown is at most 0.036 too good. A better model may be hidden by an unknown amount.'
     >>> format_promise(None, None)
     'Nothing useful can be promised: there are too few examples for this many questions.'
     """
     if overfitting is None and hidden is None:
         return "Nothing useful can be promised: there are too few examples for this many questions."
     too_good = (
-        "How much too good the score shown may be is not known."
+        "The score shown may be too good by an unknown amount."
         if overfitting is None
         else f"The score shown is at most {round_up(overfitting, 2)} too good."
     )
     better = (
-        "How much better a hidden model may be is not known."
+        "A better model may be hidden by an unknown amount."
         if hidden is None
         else f"A better model may be hidden by at most {round_up(hidden, 2)}."
     )

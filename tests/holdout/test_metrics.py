@@ -1,11 +1,14 @@
 """Guards of metrics that are not means, with files as people have them."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 import ladderboard as lb
 from ladderboard.errors import InvalidLabels, InvalidPredictions, InvalidSetting
 from ladderboard.verify import verify_bundle
+from support.server.guard_server import GuardServer
 from support.verify.second_verifier import run_second_verifier
 
 N = 5_000
@@ -196,3 +199,43 @@ def test_auc_of_numbers_is_refused_with_what_would_do(tmp_path):
     numbers = np.random.default_rng(0).normal(size=N)
     with pytest.raises(InvalidLabels, match="these labels have 5,000 different values"):
         lb.Holdout.create(tmp_path / "auc.db", labels=numbers, metric="roc_auc", questions=10)
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "accuracy"])
+def test_guard_reply_and_status_agree_in_the_metric(tmp_path, metric):
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, metric=metric, questions=9, key=KEY)
+    title = lb.metric(metric).title
+    assert guard.metric == title
+    assert "best" not in repr(guard)  # nothing was asked
+    scores = scores_with_auc(0.9, 1)
+    reply = guard.ask(scores if metric == "roc_auc" else LABELS ^ (np.arange(N) % 5 == 0))
+    status = guard.status()
+    low, high = reply.interval
+    assert low < reply.value < high
+    assert (reply.metric, reply.value, reply.interval) == (title, guard.value, guard.interval)
+    assert (status.metric, status.value, status.interval) == (title, guard.value, guard.interval)
+    assert reply.value == pytest.approx(1 - reply.released)
+    assert f"best='{title} {reply.value:g}'" in repr(guard)
+    assert str(status).startswith(f"The best: {title} {reply.value:g}. With probability at least ")
+    assert f"the true {title} of the best model lies in [" in str(status)
+    assert str(status).endswith(" 8 questions left.")
+    assert f"the true {title} of the best model" in reply._repr_html_()
+    assert reply.describe()["interval"] == pytest.approx(guard.status().describe()["interval"])
+    copied = pickle.loads(pickle.dumps(reply))
+    assert (copied.value, copied.interval) == (reply.value, reply.interval)
+    with GuardServer(guard) as server, lb.Holdout.connect(server.url) as remote:
+        assert (remote.metric, remote.value) == (title, guard.value)
+        assert remote.interval == pytest.approx(guard.interval)
+        again = remote.ask(scores if metric == "roc_auc" else LABELS ^ (np.arange(N) % 5 == 0))
+        assert (again.value, again.interval) == (reply.value, pytest.approx(reply.interval))
+        assert str(remote.status()) == str(status)
+
+
+def test_without_a_metric_values_and_intervals_are_losses(tmp_path):
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=9, key=KEY)
+    reply = guard.ask(LABELS ^ (np.arange(N) % 5 == 0))
+    assert (reply.metric, reply.value) == (None, reply.released)
+    assert (guard.metric, guard.value) == (None, guard.released)
+    assert reply.interval == (reply.bound.low, reply.bound.high)
+    assert guard.interval == (guard.certificate.low, guard.certificate.high)
+    assert "interval" not in reply.describe()

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ladderboard._formatting import format_confidence, format_promise, round_down, round_up
+from ladderboard._formatting import format_confidence, format_ends, format_promise, round_up
 from ladderboard.errors import InvalidState
 
 if TYPE_CHECKING:
@@ -139,6 +139,16 @@ class Certificate:
         return not self.vacuous and self.error is not None and self.error < USEFUL_ERROR
 
     @property
+    def promises_nothing(self) -> bool:
+        """Whether there is no theorem for it."""
+        return self.theorem == NO_THEOREM
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether it is the paper's theorem, as printed."""
+        return self.theorem == AS_PRINTED
+
+    @property
     def vacuous(self) -> bool:
         """Whether the interval says no more than was known beforehand."""
         near = self._near
@@ -187,9 +197,9 @@ class Certificate:
         if self.overfitting is not None or self.hidden is not None:
             lines.append(f"  {self.promise}")
         if self.vacuous:
-            counted = self.theorem not in {NO_THEOREM, AS_PRINTED}
+            counted = not (self.promises_nothing or self.as_printed)
             lines.append(f"  vacuous: {_KNOWN_BEFOREHAND if counted else _NO_MORE}")
-        if self.theorem == NO_THEOREM:
+        if self.promises_nothing:
             lines += [f"  {sentence}" for sentence in self.assumptions[:1]]
         else:
             lines.append(
@@ -198,17 +208,16 @@ class Certificate:
         return "\n".join(lines)
 
     def _first(self) -> str:
-        quantity = "the best model's true risk"
+        quantity, ends = "the best model's true loss", format_ends(self.low, self.high)
         if self.differences:
             quantity += " less the released value"
-        if self.theorem == NO_THEOREM:
+        if self.promises_nothing:
             return f"nothing is promised: {quantity} may be anything" + (
-                "" if self.differences else f" in [{round_down(self.low)}, {round_up(self.high)}]"
+                "" if self.differences else f" in {ends}"
             )
-        half_width = round_up(self.half_width)
-        interval = f"[{round_down(self.low)}, {round_up(self.high)}] (half width {half_width})"
+        interval = f"{ends} (half width {round_up(self.half_width, 2)})"
         sure = f"with probability at least {format_confidence(self.beta)}"
-        if self.theorem == AS_PRINTED:
+        if self.as_printed:
             sure = f"but for a probability of a constant times {self.beta:g}"
         return f"T{quantity[1:]} lies in {interval} {sure}"
 

@@ -8,7 +8,7 @@ printed, and ``loss`` is the loss behind it.
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, cached_property
 from html import escape
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -30,7 +30,7 @@ _WORST_LOSS = 1.0  # the value of a ladder before the first improvement
 _DIGITS = 15
 T = TypeVar("T")
 _RAW = "raw"  # the field that keeps the whole document
-_GUARD_ONLY = "certify"  # a field of a guard's reply that no server sends
+_GUARD_ONLY = {"certify", "locate"}  # fields of a guard's reply that no server sends
 # By field type: the type in JSON, and the function that converts it.
 _CONVERTERS: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
     datetime: (str, datetime.fromisoformat),
@@ -94,6 +94,14 @@ class SubmissionResult(Reply):
     def __str__(self) -> str:
         remaining = _describe_remaining(self)
         return f"{_describe_result(self)} {remaining[0].upper()}{remaining[1:]}."
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the best true value lies: the ends of ``bound``; None if it has none."""
+        bound = self.bound
+        if bound is None or bound.low is None or bound.high is None:
+            return None
+        return bound.low, bound.high
 
     def describe(self) -> dict[str, Any]:
         """Return the whole document, ready for ``json.dumps``."""
@@ -184,7 +192,7 @@ def _model_fields(model: Any) -> list[tuple[str, Any, bool]]:
             item.default is MISSING and item.default_factory is MISSING,
         )
         for item in fields(model)
-        if item.name != _GUARD_ONLY
+        if item.name not in _GUARD_ONLY
     ]
 
 

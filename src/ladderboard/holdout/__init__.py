@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
     from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
     from ladderboard.holdout._reply import describe_board_answer as describe_board_answer
+    from ladderboard.holdout._reply import describe_bound as describe_bound
     from ladderboard.holdout._reply import format_risk as format_risk
     from ladderboard.holdout._reply import format_risk_gain as format_risk_gain
+    from ladderboard.holdout._reply import is_too_wide as is_too_wide
     from ladderboard.holdout._reply import is_unchanged as is_unchanged
     from ladderboard.holdout._reply import metric_value as metric_value
     from ladderboard.holdout._sample import (
@@ -126,10 +128,12 @@ __getattr__, __dir__ = lazy_exports(
             "ReplyTexts",
             "UNDECLARED_CLASSES",
             "describe_board_answer",
+            "describe_bound",
             "format_remaining",
             "format_reply",
             "format_risk",
             "format_risk_gain",
+            "is_too_wide",
             "is_unchanged",
             "metric_value",
         ),

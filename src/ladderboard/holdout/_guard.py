@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
-from ladderboard.holdout._reply import Reply, format_reply, loss_texts, metric_value
+from ladderboard.holdout._reply import (
+    Reply,
+    format_reply,
+    format_risk,
+    loss_texts,
+    metric_interval,
+    metric_value,
+)
 from ladderboard.holdout._status import Meter, Status, check_ladder_name
 from ladderboard.ledger import ScoredQuestion
 
@@ -35,12 +43,17 @@ class Holdout(OpenFile):
     >>> folder = tempfile.TemporaryDirectory()
     >>> labels = np.random.default_rng(0).integers(2, size=1000)
     >>> guard = lb.Holdout.create(pathlib.Path(folder.name) / "guard.db", labels=labels,
-    ...                           loss="zero_one", questions=100, mechanism=lb.Ladder(step=0.02))
+    ...                           metric="accuracy", questions=100, mechanism=lb.Ladder(step=0.02))
     >>> print(guard.ask(labels ^ (np.arange(1000) % 5 == 0)))
-    The best is now loss 0.2. 99 questions left.
+    The best is now accuracy 0.8. 99 questions left.
     >>> print(guard.ask(labels ^ (np.arange(1000) % 4 == 0)))
-    No measurable improvement. The best: loss 0.2. Improvements smaller than about 0.02 may not be
-    detected. 98 questions left.
+    No measurable improvement. The best: accuracy 0.8. Improvements smaller than about 0.02 may not
+    be detected. 98 questions left.
+    >>> guard.metric, guard.value, guard.released    # released is always a loss
+    ('accuracy', 0.8, 0.2)
+    >>> low, high = guard.interval                   # of the best true accuracy
+    >>> low < 0.8 < high
+    True
     >>> folder.cleanup()
     """
 
@@ -100,7 +113,7 @@ class Holdout(OpenFile):
             The names of columns in files: ``{"id": "image", "prediction": "label"}``; lists of
             names for several. Also ``label``, if its name differs from the prediction's.
         ids
-            Of the examples; with ids, predictions may come in any order.
+            The examples' ids; with them predictions may come in any order.
         classes
             The classes of the loss, if it has classes. They are public. With ``zero_one`` they are
             inferred from the labels if not given, unless a class has fewer than five labels;
@@ -108,15 +121,15 @@ class Holdout(OpenFile):
         group
             The group of each example: losses are averaged within a group, and n counts groups.
         weight
-            Of the examples; do not compute weights from labels.
+            The weight of each example; do not compute weights from labels.
         kind
-            Of the labels, ``"number"`` or ``"text"``; detected if not given.
+            The kind of the labels, ``"number"`` or ``"text"``; detected if not given.
         mechanism
             The mechanism that answers; by default ``GrowingLadder.calibrated`` for the budget and
             the number of ladders, which may all belong to one attacker.
         protection
-            Of the default mechanism: ``"open"``, ``"balanced"`` or ``"strict"``. More protection
-            leaves an attacker less to gain, and hides larger gains. Balanced if not given.
+            How much the default mechanism protects: ``"open"``, ``"balanced"`` (the default) or
+            ``"strict"``. More protection leaves an attacker less to gain, and hides larger gains.
         beta
             The probability with which certificates may be false.
         key_file
@@ -176,7 +189,7 @@ class Holdout(OpenFile):
         training
             The model's mean loss on its training data, if the mechanism uses it.
         format
-            Of a file; detected if not given.
+            The format of a file; detected if not given.
         ladder
             The name of another ladder than this one. If it is new and all declared ladders are in
             use, this raises ``TooManyLadders``.
@@ -201,7 +214,7 @@ class Holdout(OpenFile):
                     **self._scorer.evidence(submission, book),
                 )
             )
-        release, shown = outcome.release, book.opening["rules"].get("metric")
+        release, shown = outcome.release, self._shown
         meter = Meter.of(book, outcome.chain_state)
 
         def certify() -> Certificate:
@@ -227,7 +240,8 @@ class Holdout(OpenFile):
             certify=certify,
             proven=release.proven,
             metric=None if shown is None else shown["title"],
-            value=None if shown is None else metric_value(release.value, shown),
+            value=metric_value(release.value, shown),
+            locate=partial(metric_interval, shown=shown, released=release.value),
         )
 
     def ladder(self, name: str) -> Holdout:
@@ -256,13 +270,39 @@ class Holdout(OpenFile):
 
     @property
     def released(self) -> float | None:
-        """The current estimate on this ladder; 1 before the first question."""
+        """The loss of the best so far on this ladder; 1 before the first question."""
         return self._book.ladder_value(self._name)
 
     @property
+    def metric(self) -> str | None:
+        """The name of the metric; None if the guard has a loss only."""
+        return None if self._shown is None else self._shown["title"]
+
+    @property
+    def value(self) -> float | None:
+        """``released`` in the metric; the loss itself without one."""
+        return metric_value(self.released, self._shown)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the best true value lies: the ends of ``certificate`` in the metric.
+
+        None if the released value is withheld, or if nothing is promised.
+        """
+        chain_state, value = self._book.chain_state_and_value(self._name)
+        bound = Meter.of(self._book, chain_state).certificate(value)
+        return metric_interval(bound, shown=self._shown, released=value)
+
+    @property
     def certificate(self) -> Certificate:
-        """The certificate for the best model asked on this ladder so far."""
+        """The certificate for the best model asked on this ladder so far, about its loss."""
         return self._current_certificate(self._name)
+
+    @property
+    def _shown(self) -> dict[str, Any] | None:
+        """The description of the metric, from the first entry."""
+        shown: dict[str, Any] | None = self._book.opening["rules"].get("metric")
+        return shown
 
     def _current_certificate(self, ladder: str) -> Certificate:
         chain_state, value = self._book.chain_state_and_value(ladder)
@@ -282,7 +322,9 @@ class Holdout(OpenFile):
         return values.get(self._name, self.released)
 
     def __repr__(self) -> str:
-        named = f", ladder={self._name!r}" if self._name else ""
+        named, released = f", ladder={self._name!r}" if self._name else "", self.released
+        if released is not None and released < 1:
+            named += f", best={format_risk(released, self._shown)!r}"
         return f"Holdout({str(self._file.path)!r}{named}, remaining={self.remaining})"
 
     def _constructor_options(self) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from ladderboard import _settings
 from ladderboard.bounds import Certificate
 from ladderboard.errors import GuardUnreachable, InvalidInput
 from ladderboard.holdout._payload import encode_predictions
-from ladderboard.holdout._reply import Reply
+from ladderboard.holdout._reply import Reply, metric_interval, metric_value
 from ladderboard.holdout._status import (
     InputKind,
     LadderStatus,
@@ -84,7 +84,7 @@ class RemoteHoldout(_Remote):
     ) -> None:
         self._transport = GuardTransport(url, token, timeout) if transport is None else transport
         self._ladder = ladder
-        self._takes: InputKind | None = None
+        self._opening: dict[str, Any] | None = None
 
     def ask(
         self,
@@ -108,9 +108,15 @@ class RemoteHoldout(_Remote):
         query = _query(ladder=name, training=None if training is None else repr(training))
         answer = self._transport.post(f"{_ROOT}/questions{query}", data, media_type)
         with _reading_answer(self._transport.url):
-            bound = Certificate.read(answer["bound"])
+            bound, released = Certificate.read(answer["bound"]), _optional_float(answer["released"])
+            has_metric = answer.get("metric") is not None
+            interval = (
+                _optional_ends(answer.get("interval"))  # a guard of an older version sends none
+                if has_metric
+                else metric_interval(bound, shown=None, released=released)
+            )
             return Reply(
-                released=_optional_float(answer["released"]),
+                released=released,
                 improved=bool(answer["improved"]),
                 question=int(answer["question"]),
                 remaining=int(answer["remaining"]),
@@ -120,15 +126,16 @@ class RemoteHoldout(_Remote):
                 again=bool(answer["again"]),
                 certify=lambda: bound,
                 proven=None if answer.get("proven") is None else bool(answer["proven"]),
-                metric=None if answer.get("metric") is None else str(answer["metric"]),
-                value=_optional_float(answer.get("value")),
+                metric=str(answer["metric"]) if has_metric else None,
+                value=_optional_float(answer.get("value")) if has_metric else released,
+                locate=lambda _: interval,
             )
 
     def ladder(self, name: str) -> RemoteHoldout:
         """Return another ladder on the same holdout and budget; its first question starts it."""
         check_ladder_name(name)
         other = type(self)(transport=self._transport, ladder=name)
-        other._takes = self._takes  # noqa: SLF001 - same class
+        other._opening = self._opening  # noqa: SLF001 - same class
         return other
 
     @property
@@ -146,12 +153,24 @@ class RemoteHoldout(_Remote):
 
     @property
     def takes(self) -> InputKind:
-        """Whether questions are predictions or scores; it never changes and is fetched once."""
-        if self._takes is None:
-            opening = self.status().opening
-            with _reading_answer(self._transport.url):
-                self._takes = read_input_kind(opening)
-        return self._takes
+        """Whether questions are predictions or scores."""
+        opening = self._read_opening()
+        with _reading_answer(self._transport.url):
+            return read_input_kind(opening)
+
+    def _read_opening(self) -> dict[str, Any]:
+        """Return the guard's first entry, which never changes and is fetched once."""
+        if self._opening is None:
+            self._opening = self.status().opening
+        return self._opening
+
+    @property
+    def _shown(self) -> dict[str, Any] | None:
+        """The description of the metric; None if the guard has a loss only."""
+        opening = self._read_opening()
+        with _reading_answer(self._transport.url):
+            shown: dict[str, Any] | None = opening["rules"].get("metric")
+            return shown
 
     @property
     def remaining(self) -> int:
@@ -162,14 +181,31 @@ class RemoteHoldout(_Remote):
 
     @property
     def released(self) -> float | None:
-        """The current estimate on this ladder; 1 before the first question."""
+        """The loss of the best so far on this ladder; 1 before the first question."""
         answer = self._get_meter()
         with _reading_answer(self._transport.url):
             return _optional_float(answer["released"])
 
     @property
+    def metric(self) -> str | None:
+        """The name of the metric; None if the guard has a loss only."""
+        shown = self._shown
+        return None if shown is None else str(shown["title"])
+
+    @property
+    def value(self) -> float | None:
+        """``released`` in the metric; the loss itself without one."""
+        return metric_value(self.released, self._shown)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the best true value lies: the ends of ``certificate`` in the metric."""
+        summary = self.summary()
+        return metric_interval(summary.bound, shown=self._shown, released=summary.released)
+
+    @property
     def certificate(self) -> Certificate:
-        """The certificate for the best model asked on this ladder so far."""
+        """The certificate for the best model asked on this ladder so far, about its loss."""
         answer = self._get_meter()
         with _reading_answer(self._transport.url):
             return Certificate.read(answer["bound"])
@@ -422,6 +458,13 @@ def _check_sentence(value: Any) -> str:
 
 def _optional_float(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _optional_ends(value: Any) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    low, high = map(float, value)
+    return low, high
 
 
 def _query(**parameters: str | None) -> str:

@@ -10,7 +10,15 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_digits, format_undetected_gains
+from ladderboard._formatting import (
+    format_confidence,
+    format_digits,
+    format_ends,
+    format_promise,
+    format_undetected_gains,
+    printable,
+    round_up,
+)
 from ladderboard.errors import InvalidState
 
 if TYPE_CHECKING:
@@ -18,6 +26,8 @@ if TYPE_CHECKING:
 
     from ladderboard.bounds import Certificate
     from ladderboard.mechanisms import Release
+
+Interval = tuple[float, float]
 
 UNDECLARED_CLASSES = (
     "Predictions outside the classes are accepted and count as wrong. The abstaining attack "
@@ -33,9 +43,9 @@ class Reply:
     Parameters
     ----------
     released
-        The estimate after the question, the best so far; None if it is published at the close only.
+        The loss of the best so far, after the question; None if it is published at the close only.
     improved
-        Whether the estimate went down.
+        Whether this model is a new best.
     question
         The question's number on its ladder, from 1.
     remaining
@@ -51,10 +61,13 @@ class Reply:
     proven
         Whether a new best is proven better than the one before on its ladder: no such mark is ever
         false, with the guard's probability 1 - beta. None if it was not tested.
-    metric, value
-        The name of the guard's metric, and the released value in it; None if it has a loss only.
+    metric
+        The name of the guard's metric; None if it has a loss only.
+    value
+        ``released`` in that metric; the loss itself without one.
 
-    ``bound`` is the certificate for the best model asked so far on this ladder.
+    ``bound`` is the certificate for the best model asked so far on this ladder, about its loss;
+    ``interval`` is the same interval in the metric.
     """
 
     released: float | None
@@ -69,6 +82,9 @@ class Reply:
     proven: bool | None = None
     metric: str | None = None
     value: float | None = None
+    locate: Callable[[Certificate], Interval | None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @cached_property
     def bound(self) -> Certificate:
@@ -76,6 +92,14 @@ class Reply:
         if self.certify is None:
             raise InvalidState("This reply came without a certificate.")
         return self.certify()
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """Where the best true value lies: the ends of ``bound`` in the guard's metric.
+
+        None if the released value is withheld, or if nothing is promised.
+        """
+        return None if self.locate is None else self.locate(self.bound)
 
     @cached_property
     def loss(self) -> float | None:
@@ -91,7 +115,11 @@ class Reply:
         return {
             "released": self.released,
             "loss": self.released,
-            **({} if self.metric is None else {"metric": self.metric, "value": self.value}),
+            **(
+                {}
+                if self.metric is None
+                else {"metric": self.metric, "value": self.value, "interval": self.interval}
+            ),
             "improved": self.improved,
             "question": self.question,
             "remaining": self.remaining,
@@ -105,22 +133,20 @@ class Reply:
 
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""
-        from ladderboard._formatting import round_outwards  # noqa: PLC0415 - a question need not wait
-
+        name = "loss" if self.metric is None else escape(self.metric)
         parts = [f"<p><b>{'Improved' if self.improved else 'Not improved'}.</b> "]
         parts.append(f"{escape(str(self))}</p>")
-        if not self.bound.differences:
+        if self.interval is not None:
             parts.append(
-                f"<p>The true loss of the best model so far lies in "
-                f"[{', '.join(round_outwards(self.bound.low, self.bound.high, 3))}] "
-                f"with probability at least {1 - self.bound.beta:.0%}. "
-                f"{self.bound.promise}</p>"
+                f"<p>With probability at least {format_confidence(self.bound.beta)}, the true "
+                f"{name} of the best model lies in {format_ends(*self.interval)}.</p>"
             )
         return "".join(parts)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the certificate instead of the function that computes it."""
-        return {**self.__dict__, "bound": self.bound, "certify": None}
+        """Pickle the certificate and its interval instead of the functions that compute them."""
+        computed = {"bound": self.bound, "interval": self.interval}
+        return {**self.__dict__, **computed, "certify": None, "locate": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -177,26 +203,99 @@ def format_risk_gain(
     gain: float, released: float | None, shown: Mapping[str, Any] | None
 ) -> str | None:
     """Return a gain in loss as text, in the unit that is shown; None if there is none to name."""
-    if shown is None or shown["as"] != "root":
-        unit = 1.0 if shown is None else abs(_slope(shown))
-        return format_digits(gain * unit, 2)
+    if shown is None or shown["as"] != "root":  # by so much it changes with the loss, anywhere
+        return format_digits(gain * abs(_display(1.0, shown) - _display(0.0, shown)), 2)
     if released is None:
         return None  # a gain in a root depends on the best
-    from ladderboard.losses import display_risk  # noqa: PLC0415 - same
-
-    before, after = (
-        display_risk(shown["as"], risk, shown["unit"])
-        for risk in (released, max(released - gain, 0.0))
-    )
+    before, after = (_display(risk, shown) for risk in (released, max(released - gain, 0.0)))
     return format_digits(before - after, 2) if before > after else None
 
 
-def _slope(shown: Mapping[str, Any]) -> float:
-    """Return by how much a metric changes with the loss, for all forms but roots."""
+def _display(risk: float, shown: Mapping[str, Any] | None) -> float:
+    """Return any risk in a metric; a loss without one."""
+    if shown is None:
+        return risk
     from ladderboard.losses import display_risk  # noqa: PLC0415 - same
 
-    first, last = (display_risk(shown["as"], risk, shown["unit"]) for risk in (0.0, 1.0))
-    return last - first
+    return display_risk(shown["as"], risk, shown["unit"])
+
+
+def metric_interval(
+    bound: Certificate, *, shown: Mapping[str, Any] | None, released: float | None
+) -> Interval | None:
+    """Return the interval of a certificate in a metric; None if there is none to name."""
+    if bound.promises_nothing or (bound.differences and released is None):
+        return None
+    low, high = sorted(_displayed_ends(bound, shown, released or 0.0))
+    return low, high
+
+
+def _displayed_ends(
+    bound: Certificate, shown: Mapping[str, Any] | None, released: float
+) -> Interval:
+    """Return the best and the worst end of a certificate in a metric."""
+    centre, (smallest, largest) = released if bound.differences else 0.0, bound.span
+    best, worst = max(centre + bound.low, smallest), min(centre + bound.high, largest)
+    return _display(best, shown), _display(worst, shown)
+
+
+def describe_bound(
+    bound: Certificate,
+    shown: Mapping[str, Any] | None = None,
+    released: float | None = None,
+) -> str:
+    """Return what a certificate guarantees, in a sentence or two.
+
+    With ``shown``, in the metric, if it is known what was ``released``; otherwise about a loss.
+    """
+    best = "the true loss of the best model"
+    if bound.promises_nothing:
+        reason = bound.assumptions[0] if bound.assumptions else ""
+        return f"No guarantee: {best} may be anything. {reason}"
+    sure = f"With probability at least {format_confidence(bound.beta)}"
+    if bound.as_printed:
+        sure = f"Except with probability of a constant times {bound.beta:g}"
+    interval = metric_interval(bound, shown=shown, released=released)
+    if shown is not None and interval is not None:
+        name = printable(shown["title"])
+        if is_too_wide(bound, shown, released):
+            return (
+                f"What is proved about the true {name} is too wide to be of use with so few "
+                "examples; --json has it."
+            )
+        text = f"{sure}, the true {name} of the best model lies in {format_ends(*interval)}."
+        return text if released is None else f"{text} {_metric_promise(bound, shown, released)}"
+    ends = format_ends(bound.low, bound.high)
+    if bound.differences:
+        text = (
+            f"{sure}, {best} less the released value lies in {ends}: the error is at most "
+            f"{round_up(bound.error or 0, 2)}."
+        )
+    else:
+        text = f"{sure}, {best} lies in {ends}."
+    return f"{text} {bound.promise}"
+
+
+def is_too_wide(
+    bound: Certificate, shown: Mapping[str, Any] | None, released: float | None
+) -> bool:
+    """Return whether an interval says next to nothing in a metric without an upper limit.
+
+    Such as an RMSE that may be 0, or more than twice the released one.
+    """
+    if shown is None or released is None or shown["as"] not in {"scaled", "root"}:
+        return False
+    interval = metric_interval(bound, shown=shown, released=released)
+    return interval is not None and interval[0] <= 0 and interval[1] > 2 * _display(released, shown)
+
+
+def _metric_promise(bound: Certificate, shown: Mapping[str, Any], released: float) -> str:
+    """Return what a certificate says of the released value, in a metric."""
+    value = _display(released, shown)
+    best, worst = (abs(end - value) for end in _displayed_ends(bound, shown, released))
+    return format_promise(
+        worst if bound.overfitting else bound.overfitting, best if bound.hidden else bound.hidden
+    )
 
 
 def is_unchanged(release: Release) -> bool:

@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
+from ladderboard.holdout._reply import (
+    describe_bound,
+    format_remaining,
+    format_risk,
+    metric_interval,
+    metric_value,
+)
 from ladderboard.losses import uses_labels
 from ladderboard.mechanisms import largest_standard_error
 
@@ -275,9 +282,44 @@ class Status:
 
     @property
     def released(self) -> float | None:
-        """The smallest current value of all ladders; None if none is published."""
+        """The smallest loss released on any ladder; None if none is published."""
         released = [ladder.released for ladder in self.ladders if ladder.released is not None]
         return min(released, default=None)
+
+    @property
+    def _shown(self) -> dict[str, Any] | None:
+        """The description of the metric; None if the guard has a loss only."""
+        shown: dict[str, Any] | None = self.opening["rules"].get("metric")
+        return shown
+
+    @property
+    def metric(self) -> str | None:
+        """The name of the metric; None if the guard has a loss only."""
+        return None if self._shown is None else self._shown["title"]
+
+    @property
+    def value(self) -> float | None:
+        """``released`` in the metric; the loss itself without one."""
+        return metric_value(self.released, self._shown)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the best true value lies: the ends of ``certificate`` in the metric.
+
+        None if every value is withheld, or if nothing is promised.
+        """
+        return metric_interval(self.certificate, shown=self._shown, released=self.released)
+
+    def __str__(self) -> str:
+        """Return the best, what is guaranteed, and the questions left, as sentences."""
+        best = f"The best: {format_risk(self.released, self._shown)}."
+        if not self.meter.chain_state.asked:
+            best = "No questions were asked yet."
+        elif self.released is None:
+            best = "The best is published at the close."
+        bound = describe_bound(self.certificate, self._shown, self.released)
+        left = format_remaining(self.meter.remaining)
+        return f"{best} {bound} {left[0].upper()}{left[1:]}."
 
     def smallest_visible_gain(self, ladder: str | None = None) -> float:
         """Return the gain that the next question must have to be shown 19 times out of 20.
@@ -309,12 +351,13 @@ class Status:
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate for the best model asked on any ladder."""
+        """The certificate for the best model asked on any ladder, about its loss."""
         return self.meter.certificate(self.released)
 
     def describe(self) -> dict[str, Any]:
         """Return all fields as JSON-able values."""
-        opening, chain_state = self.opening, self.meter.chain_state
+        opening, chain_state, bound = self.opening, self.meter.chain_state, self.certificate
+        interval = metric_interval(bound, shown=self._shown, released=self.released)
         return {
             "n": opening["n"],
             "loss": opening["loss"],
@@ -325,7 +368,8 @@ class Status:
             "remaining": self.meter.remaining,
             "closed": chain_state.closed,
             "released": self.released,
-            "bound": self.certificate.describe(),
+            **({} if self._shown is None else {"value": self.value, "interval": interval}),
+            "bound": bound.describe(),
             "declared_ladders": opening["rules"].get("ladders"),
             "ladders": [ladder._asdict() for ladder in self.ladders],
             "history": [record.describe() for record in self.history],

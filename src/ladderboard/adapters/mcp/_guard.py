@@ -20,7 +20,7 @@ from ladderboard.adapters.mcp._tools import (
     standing_result,
     summarize_bound,
 )
-from ladderboard.holdout import OUTCOMES
+from ladderboard.holdout import OUTCOMES, format_risk
 
 if TYPE_CHECKING:
     from ladderboard.adapters.mcp._arguments import Folder
@@ -62,7 +62,7 @@ _VERDICT_FIELDS: dict[str, Any] = {
     "outcome": field_schema(
         "string", "better, not_worse (by more than margin), cannot_tell or worse."
     ),
-    "look": field_schema("integer", "The number of the look."),
+    "look": field_schema("integer", "The number of the look; 0 if none was used."),
     "remaining": field_schema("integer", "How many looks are left."),
     "differing": field_schema(
         "integer", "On how many examples the model and the incumbent differ.", nullable=True
@@ -127,7 +127,7 @@ class GuardToolset(Toolset):
                 for release in status.history
                 if release.ladder == brief.ladder and release.improved
             ],
-            reason=_standing_sentence(questions, brief.released),
+            reason=_standing_sentence(questions, brief.released, opening["rules"].get("metric")),
             released=brief.released,
             asked=questions,
             bound=summarize_bound(brief.bound),
@@ -164,11 +164,11 @@ def _budget_result(unit: str, allowed: int, used: int, state: Any) -> ToolResult
     return ToolResult(reason, content)
 
 
-def _standing_sentence(questions: int, released: float | None) -> str:
+def _standing_sentence(questions: int, released: float | None, shown: dict[str, Any] | None) -> str:
     if not questions:
         return "Nothing was asked here yet."
-    best = "the best is withheld" if released is None else f"the best is {released:.6g}"
-    return f"After {format_count(questions, 'question')} here {best}."
+    best = "withheld" if released is None else format_risk(released, shown)
+    return f"After {format_count(questions, 'question')} here the best is {best}."
 
 
 def _ask_tool(folder: Folder | None) -> Tool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_confidence, printable
+from ladderboard._formatting import format_confidence, format_ends, printable
 from ladderboard.cli._guard._files import (
     FileOrUrl,
     KeyFile,
@@ -28,7 +28,6 @@ from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from ladderboard.bounds import Certificate
     from ladderboard.holdout import Reply
 
 _MAX_HEADER = 10_000
@@ -120,21 +119,14 @@ def _refuse_file_options(predictions: str, form: str | None) -> None:
 
 def _summarise_reply(reply: "Reply") -> list[tuple[str, str]]:
     on = f" on ladder {escape_markdown(reply.ladder)}" if reply.ladder else ""
-    best = reply.released if reply.metric is None else reply.value
+    name = "loss" if reply.metric is None else escape_markdown(reply.metric)
     return [
-        (
-            "best loss" if reply.metric is None else f"best {escape_markdown(reply.metric)}",
-            "at the close" if best is None else f"{best:.6g}",
-        ),
+        (f"best {name}", "at the close" if reply.value is None else f"{reply.value:.6g}"),
         ("improved", "yes" if reply.improved else "no"),
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),
-        _bound_row(reply.bound),
+        (
+            f"true {name} of the best, with probability {format_confidence(reply.bound.beta)}",
+            "no guarantee" if reply.interval is None else format_ends(*reply.interval),
+        ),
     ]
-
-
-def _bound_row(bound: "Certificate") -> tuple[str, str]:
-    from ladderboard.cli._guard._wording import format_interval  # noqa: PLC0415 - same
-
-    quantity = "best true risk less the released value" if bound.differences else "best true risk"
-    return f"{quantity}, at {format_confidence(bound.beta)}", format_interval(bound)

@@ -103,8 +103,8 @@ def create(
         str | None,
         typer.Option(
             metavar="open|balanced|strict",
-            help="How much the growing ladder protects: more leaves an attacker less to gain, and "
-            "hides larger gains. Balanced if left out.",
+            help="The protection of the growing ladder, balanced if left out: strict leaves an "
+            "attacker less to gain, and hides larger gains.",
         ),
     ] = None,
     beta: Annotated[
@@ -329,8 +329,8 @@ def _describe_guard(
     grouped: bool,
     option: str | None,
 ) -> list[str]:
-    from ladderboard.cli._guard._wording import describe_bound, describe_settings  # noqa: PLC0415 - same
-    from ladderboard.holdout import format_risk_gain  # noqa: PLC0415 - same
+    from ladderboard.cli._guard._wording import describe_settings  # noqa: PLC0415 - same
+    from ladderboard.holdout import describe_bound, format_risk_gain  # noqa: PLC0415 - same
 
     opening = guard.status().opening
     n, rules, shown = opening["n"], opening["rules"], opening["rules"].get("metric")

@@ -54,11 +54,14 @@ def _describe_check(recomputed: int, asked: int) -> str:
 def _format_status(file: str, current: "Status", checked: int | None) -> list[str]:
     from ladderboard.cli._guard._wording import (  # noqa: PLC0415
         describe_assumptions,
-        describe_bound,
         describe_settings,
-        is_too_wide,
     )
-    from ladderboard.holdout import format_risk_gain, metric_value  # noqa: PLC0415 - as above
+    from ladderboard.holdout import (  # noqa: PLC0415 - as above
+        describe_bound,
+        format_risk_gain,
+        is_too_wide,
+        metric_value,
+    )
 
     plain, width = not can_draw_blocks(), terminal_width()
     opening, state, budget = current.opening, current.meter.chain_state, current.meter.budget
