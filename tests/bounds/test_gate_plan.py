@@ -90,3 +90,14 @@ def test_small_sets_prove_nothing():
     assert "with about 1 example that differs, " in str(gate_plan(100, 200, 0.01))
     assert "too small to ever" in str(gate_plan(9, 200, 0.5))
     assert gate_plan(50, 1, 0.2).rows[0].least_differing == 5
+
+
+def test_a_margin_that_constant_predictions_would_pass_is_not_suggested():
+    small = gate_plan(12, 50, 1.0, largest_margin=0.5)
+    assert small.rows[0].margin >= 0.5
+    assert "No margin lets an equal candidate pass" in str(small)
+    assert small.judge_margin(0) == small.judge_margin(0.1) == ""
+    at_first = gate_plan(300, 50, largest_margin=gate_plan(300, 50).rows[-1].margin)
+    assert at_first.rows[0].margin < at_first.rows[-1].margin
+    assert "at look 1; at look 50 no margin does." in str(at_first)
+    assert "--margin" in at_first.judge_margin(0)

@@ -60,6 +60,21 @@ def test_creating_a_gate_prints_a_plan(run_gate):
     assert "ladderboard gate check gate.db PREDICTIONS.csv --require not-worse" in out
 
 
+@pytest.mark.parametrize("rows", [12, 60, 400])
+@pytest.mark.parametrize("positives", [0.5, 0.1])
+def test_a_margin_that_the_plan_suggests_is_accepted(run_gate, tmp_path, rows, positives):
+    labels = [f"{at},{int(at < positives * rows)}" for at in range(rows)]
+    (tmp_path / "few.csv").write_text("\n".join(["id,label", *labels]))
+    options = ("--labels", "few.csv", "--looks", "50", "--classes", "0,1")
+    out = " ".join(run_gate("create", "few.db", *options).out.split())
+    suggested = re.search(r"--margin (\S+) lets it pass", out)
+    assert (suggested is None) == ("No margin lets an equal candidate pass" in out)
+    if suggested is None:
+        assert "(Keep what this says about margins private" in out
+    else:
+        assert run_gate("create", "b.db", *options, "--margin", suggested[1]).code == 0
+
+
 def test_creating_a_gate_says_who_can_read_its_labels(run_gate, tmp_path):
     options = ("--labels", "labels.csv", "--looks", "50")
     out = " ".join(run_gate("create", "gate.db", *options).out.split())
@@ -184,7 +199,7 @@ def test_results_of_a_harness(run_gate, tmp_path):
     created = run_gate("create", "cases.db", "--results", "old.json", "--looks", "20")
     words = " ".join(created.out.split())
     assert "60 cases, 20 looks" in words
-    assert "sees which cases failed" in words
+    assert "see which cases failed" in words
     run_gate("promote", "cases.db", "--results", "old.json")
     report = run_gate("check", "cases.db", "--results", "new.json", "--json").json
     assert (report["outcome"], report["differing"], report["needed"]) == ("better", None, None)

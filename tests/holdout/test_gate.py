@@ -73,6 +73,28 @@ def test_verdicts_follow_the_net_wins_exactly(tmp_path):
         assert verdict.outcome == ("cannot_tell" if net_over else "better")
 
 
+def test_the_incumbents_own_predictions_are_not_worse_for_free(gate, tmp_path):
+    before = gate.head
+    incumbent = pair(40, 0)[0]
+    for margin in (None, 0.0):
+        verdict = gate.check(incumbent, margin=margin)
+        assert (verdict.outcome, verdict.look, verdict.differing) == ("not_worse", 0, 0)
+        assert (verdict.remaining, verdict.incumbent, verdict.again) == (50, 1, False)
+    assert str(verdict) == (
+        "The predictions are the incumbent's own, so they are not worse. No look was used. 50 "
+        "looks left."
+    )
+    assert (gate.head, gate.remaining, gate.verify_ledger()) == (before, 50, 0)
+    gate.promote(pair(40, 4)[1])
+    assert gate.check(incumbent).look == 1
+    scores = lb.Gate.create(
+        tmp_path / "scores.db", ids=np.arange(N), looks=9, scores=True, margin=0.05
+    )
+    passed = {"id": np.arange(N), "score": np.arange(N) % 2}
+    scores.promote(passed)
+    assert scores.check(passed).look == 1  # whether scores are equal is data
+
+
 def test_not_worse_needs_a_margin(gate):
     candidate = pair(40, 36)[1]
     assert gate.check(candidate, margin=0.0).outcome == "cannot_tell"

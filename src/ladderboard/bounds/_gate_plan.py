@@ -59,6 +59,8 @@ class GatePlan:
     wanted: float | None = None
     needed: tuple[int | None, ...] = ()
     """For each row the number of examples that a wanted gain needs; None if more than a million."""
+    largest_margin: float = 1.0
+    """A margin must be smaller, or a constant prediction would be "not worse", too."""
 
     @property
     def sentences(self) -> list[str]:
@@ -73,11 +75,7 @@ class GatePlan:
             *(f"  look {row.look}: {self._describe_row(row)}" for row in self.rows),
             'if earlier looks said "cannot tell"; other verdicts make later gains harder to prove.',
         ]
-        later = f", and {round_up(last.margin, 2)} at look {last.look}" if self.looks > 1 else ""
-        lines.append(
-            f"An equal candidate is proven not worse with probability {self.power:g} if the margin "
-            f"is at least {round_up(first.margin, 2)} at look 1{later}."
-        )
+        lines.append(self._describe_margins())
         if self.n < first.least_differing:
             lines.append(
                 f'This set is too small to ever say "better": that needs {first.least_differing} '
@@ -101,7 +99,9 @@ class GatePlan:
 
     def judge_margin(self, margin: float) -> str:
         """Return what to know about a margin that equal candidates would hardly pass, or ''."""
-        wanted = round_up(self.rows[0].margin, 2)
+        wanted = self._usable_margin(self.rows[0])
+        if wanted is None:  # as the plan says
+            return ""
         if not margin:
             return (
                 'The margin is 0, so "not worse" means "better", and an equal candidate does not '
@@ -113,6 +113,28 @@ class GatePlan:
                 f"with probability {self.power:g}, the first look needs {wanted}."
             )
         return ""
+
+    def _usable_margin(self, row: GatePlanRow) -> str | None:
+        """Return the margin with which an equal candidate passes, as text; None if none may."""
+        text = round_up(row.margin, 2)
+        return text if float(text) < self.largest_margin else None
+
+    def _describe_margins(self) -> str:
+        first, last = self.rows[0], self.rows[-1]
+        margin, later = self._usable_margin(first), self._usable_margin(last)
+        if margin is None:
+            return (
+                "No margin lets an equal candidate pass: with one that is large enough, constant "
+                "predictions would pass, too. Use more examples."
+            )
+        text = (
+            f"An equal candidate is proven not worse with probability {self.power:g} if the margin "
+            f"is at least {margin} at look 1"
+        )
+        if self.looks == 1:
+            return f"{text}."
+        at_last = f"at look {last.look}"
+        return f"{text}, and {later} {at_last}." if later else f"{text}; {at_last} no margin does."
 
     def _describe_row(self, row: GatePlanRow) -> str:
         gain = "no gain" if row.gain is None else f"a gain of {row.gain:.2g}"
@@ -135,6 +157,7 @@ def gate_plan(
     gain: float | None = None,
     power: float = _POWER,
     test: TestForm = "sign",
+    largest_margin: float = 1.0,
 ) -> GatePlan:
     """Return which gains a gate would prove at its first, tenth and last look.
 
@@ -152,6 +175,9 @@ def gate_plan(
         The probability with which a gain should be proven.
     test
         ``"sign"`` for two classes, ``"convex"`` for more, ``"bets"`` for scores of a harness.
+    largest_margin
+        The loss of the best constant prediction, or a bound on it: margins from there on are
+        refused.
 
     Examples
     --------
@@ -179,7 +205,7 @@ def gate_plan(
     if gain is not None:
         gain = _settings.number("gain", gain, above=0, at_most=differ)
         needed = tuple(search.examples_for(gain, row.nats) for row in rows)
-    return GatePlan(n, looks, differ, beta, power, test, rows, gain, needed)
+    return GatePlan(n, looks, differ, beta, power, test, rows, gain, needed, largest_margin)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,15 @@ def _plan_gate(
         raise InvalidSetting("A plan of a gate needs --n and --looks. Try --n 300 --looks 50.")
     count = 2 if classes is None else classes
     test: TestForm = "sign" if count == 2 else "convex" if count > 2 else "bets"
-    result = gate_plan(n, looks, 0.1 if differ is None else differ, beta=beta, gain=gain, test=test)
+    result = gate_plan(
+        n,
+        looks,
+        0.1 if differ is None else differ,
+        beta=beta,
+        gain=gain,
+        test=test,
+        largest_margin=1 - 1 / count if count > 1 else 1,  # a constant is right once in ``count``
+    )
     typer.echo(json.dumps(result.describe()) if as_json else str(result))
 
 

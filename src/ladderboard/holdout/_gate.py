@@ -54,7 +54,7 @@ _PRICE_TOLERANCE = 1e-9
 
 
 class Gate(OpenFile):
-    """Labels behind a budget of looks, which tell whether a candidate beats the incumbent.
+    """Labels behind a budget of looks: each says whether a candidate beats the incumbent.
 
     Made by :meth:`create` or :meth:`open`. Safe with threads and with several processes that open
     the file; it can be pickled, and unpickling opens the file again.
@@ -124,8 +124,8 @@ class Gate(OpenFile):
         looks
             The budget.
         margin
-            The usual margin of "not worse", in units of the loss; with 0 that verdict is the same
-            as "better". Each look may have another one.
+            The usual margin of "not worse", in units of the loss; with 0 only a better candidate
+            passes, or the incumbent's own predictions. Each look may have another one.
         beta
             The probability with which any verdict, of all looks together, may be false.
         scores
@@ -144,7 +144,7 @@ class Gate(OpenFile):
             Whether the file also answers the questions of a guard (``Holdout.open``). Looks and
             questions then share the budget and beta.
         mechanism
-            Of the guard.
+            The guard's mechanism.
         key_file, key, environment
             As in ``Holdout.create``.
         """
@@ -200,27 +200,48 @@ class Gate(OpenFile):
         """Compare a candidate with the incumbent: one look.
 
         A refusal costs nothing and changes nothing. The same predictions with the same incumbent
-        and margin get the earlier verdict for free. When the budget is spent, this raises
-        ``BudgetSpent``.
+        and margin get the earlier verdict for free, and the incumbent's own predictions are not
+        worse for free. When the budget is spent, this raises ``BudgetSpent``.
 
         Parameters
         ----------
         predictions
             With ids in any order, or one per example in the holdout's order.
         margin
-            Of "not worse"; the gate's own if not given. Choose it before the look.
+            The margin of "not worse"; the gate's own if not given. Choose it before the look.
         format
-            Of a file; detected if not given.
+            The format of a file; detected if not given.
         """
         margin = self._margin if margin is None else read_margin(margin)
         submission = self._scorer.read(predictions, format=format)
         # Before anything is scored, so that the time of a refusal does not depend on labels.
         recorded = self._book.find_look(submission.digest, margin)
         if recorded is None:
+            identical = self._identical(submission, margin)
+            if identical is not None:
+                return identical
             losses = self._losses(submission)
             decide = partial(self._decide, values=submission.values, losses=losses, margin=margin)
             recorded = self._book.look(ScoredLook(submission.digest, margin, decide))
         return self._verdict(recorded)
+
+    def _identical(self, submission: AlignedPredictions, margin: float) -> Verdict | None:
+        """Return the verdict on the incumbent's own predictions, which needs no labels.
+
+        None for other predictions, and for scores: whether those are equal is data.
+        """
+        state = self._book.gate_state()
+        if not self._takes_predictions or submission.digest != state.submission:
+            return None
+        return Verdict(
+            outcome="not_worse",
+            look=0,
+            remaining=self.remaining,
+            differing=0,
+            margin=margin,
+            incumbent=state.incumbent,
+            beta=self._test.beta,
+        )
 
     def _losses(self, submission: AlignedPredictions) -> NDArray[Any]:
         return self._scorer.group_losses(self._scorer.score(submission))

@@ -23,7 +23,8 @@ class Verdict:
         ``"better"``, ``"not_worse"`` (by more than the margin), ``"cannot_tell"``, or ``"worse"``
         if the gate was created with it.
     look
-        The number of the look, from 1.
+        The number of the look, from 1; 0 if none was used, because the predictions are the
+        incumbent's own.
     remaining
         How many looks are left.
     differing
@@ -39,11 +40,11 @@ class Verdict:
     incumbent
         The number of the incumbent, from 1.
     nats
-        The price of the look: the later and the more verdicts before it, the higher.
+        The price of the look, which rises with the looks and verdicts before it.
     beta
         The probability with which any verdict of the gate may be false.
     again
-        Whether this was looked at before, so that it is free.
+        Whether the same look was taken before, so that this one is free.
     """
 
     outcome: Outcome
@@ -88,6 +89,10 @@ class Verdict:
         return " ".join([*sentences, f"{format_looks(self.remaining)} left."])
 
     def _describe_outcome(self) -> str:
+        if not self.look:
+            return (
+                "The predictions are the incumbent's own, so they are not worse. No look was used."
+            )
         if self.outcome == "better":
             return "Better than the incumbent."
         if self.outcome == "worse":

@@ -1,6 +1,7 @@
 """``ladderboard gate``: paired verdicts about candidates, as often as the budget allows."""
 
 from contextlib import closing
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -54,17 +55,18 @@ _MAX_HEADER = 10_000
 _NOT_SHOWN, _CANNOT_TELL = 1, 5
 _RESULT_OPTIONS = {".json": "--results", ".xml": "--junit", ".eval": "--inspect"}
 _WHO_SEES_CASES = (
-    "Who sees which cases failed can fit a candidate to them, and then verdicts promise nothing: "
-    "show candidates' authors the verdict only."
+    "Show the authors of candidates the verdict only: if they see which cases failed, they can fit "
+    "a candidate to them, and verdicts promise nothing."
 )
+_PRIVATE_PLAN = "(Keep what this says about margins private: it depends on the labels.)"
 
 
 _HELP = """Compare candidates with an incumbent on hidden examples, as often as the budget allows.
 
-Exit codes: 0 done, or as required; 1 another verdict was given; 2 invalid arguments or predictions;
-3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5 cannot tell,
-which includes clearly worse unless the gate was made with --worse. A refusal costs no look and
-changes nothing.
+Exit codes: 0 done, and the verdict is as required; 1 another verdict; 2 invalid arguments or
+predictions; 3 no looks are left or the gate is closed; 4 its file is damaged, or storage failed; 5
+cannot tell, which includes clearly worse unless the gate was made with --worse. A refusal costs no
+look and changes nothing.
 """
 
 app = make_group(
@@ -236,7 +238,8 @@ def _describe_unit(metric: "Metric") -> list[str]:
         return []
     text = f"Gains and margins are in units of the loss: {metric.loss.explanation}."
     if metric.shown_as in {"scaled", "root"}:
-        text += f" {metric.title} {metric.display(0.01):.6g} is a loss of 0.01."
+        shown = format_digits(metric.display(0.01), 3)
+        text += f" {metric.title} {shown} is a loss of 0.01."
     if metric.shown_as == "root":
         allowed = f"{metric.title} {format_digits(metric.display(0.02), 3)}"
         text += f" From there a margin of 0.01 allows {allowed}; from a smaller one it allows more."
@@ -265,6 +268,9 @@ def _describe_gate(
 ) -> list[str]:
     status = gate.status()
     scored = gate.takes == "scores"
+    constant = None if scored else gate.best_constant()
+    # --json has the plan that does not depend on labels.
+    limited = replace(plan, largest_margin=constant[0]) if constant and constant[0] else plan
     paragraphs = [
         (
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
@@ -272,8 +278,9 @@ def _describe_gate(
             "verdicts are right."
         ),
         *_describe_unit(metric),
-        *plan.sentences,
-        *filter(None, [plan.judge_margin(status.margin)]),
+        *limited.sentences,
+        *filter(None, [limited.judge_margin(status.margin)]),
+        *([_PRIVATE_PLAN] if limited.sentences != plan.sentences else []),
         *([_WHO_SEES_CASES] if scored else []),
         describe_secrecy(file, key_file, "incumbent's results" if scored else "labels"),
         f"Keep {file}.mark beside the file: it detects an outdated copy.",
@@ -339,12 +346,13 @@ def check(
     """Compare a candidate with the incumbent: one look.
 
     A refusal costs nothing. The same candidate with the same incumbent and margin gets the earlier
-    verdict and costs nothing, so a run can be repeated.
+    verdict and costs nothing, so a run can be repeated. Predictions that are the incumbent's own
+    are not worse, at no cost.
 
-    Exit codes: 0 the look was answered, or as required; with --require, 1 another verdict was
-    given; 2 the predictions or the arguments are invalid; 3 no looks are left or the gate is
-    closed; 4 the gate's file is damaged, or storage failed; with --require, 5 cannot tell, which
-    includes clearly worse unless the gate was made with --worse.
+    Exit codes: 0 answered, and as required; with --require, 1 another verdict; 2 the predictions or
+    the arguments are invalid; 3 no looks are left or the gate is closed; 4 the gate's file is
+    damaged, or storage failed; with --require, 5 cannot tell, which includes clearly worse unless
+    the gate was made with --worse.
     """
     writer = open_summary(summary, "Gate", _summarise_verdict)
     with writer as add_to_summary, open_gate(file, key_file) as gate:
@@ -376,7 +384,7 @@ def _summarise_verdict(verdict: "Verdict") -> list[tuple[str, str]]:
     rows = [
         ("verdict", verdict.outcome.replace("_", " ")),
         ("margin of not worse", f"{verdict.margin:g}"),
-        ("look", f"{verdict.look:,}"),
+        ("look", f"{verdict.look:,}" if verdict.look else "none used"),
         ("looks left", f"{verdict.remaining:,}"),
         ("all verdicts are right with probability", format_confidence(verdict.beta)),
     ]
@@ -405,7 +413,7 @@ def _find_candidate(
         if gate.takes == "scores" and _lacks_scores(Path(predictions)):
             raise InvalidSetting(
                 "This gate takes the results of a harness, with --results, --junit, --inspect or "
-                f"--lm-eval; or a file with the columns id and score, which {predictions} has not."
+                f"--lm-eval, or a file with the columns id and score; {predictions} lacks them."
             )
         return predictions_source(predictions, f"{command} -")
     if predictions or file_format:

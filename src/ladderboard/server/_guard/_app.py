@@ -405,7 +405,8 @@ class GateApp(GuardApp):
             request,
             lambda data: self._holdout.check(data, margin=margin, format=file_format).describe(),
         )
-        return _json_response(verdict, 200 if verdict["again"] else 201)
+        recorded = verdict["look"] and not verdict["again"]
+        return _json_response(verdict, 201 if recorded else 200)
 
     async def _promote(self, request: Request) -> Response:
         _read_query(request)
