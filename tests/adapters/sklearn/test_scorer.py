@@ -6,15 +6,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_backend
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import ladderboard as lb
-from ladderboard.adapters.sklearn import GuardScorer
+from ladderboard.adapters.sklearn import GuardScorer, SearchStopped
 from ladderboard.errors import InvalidSetting
 
 TREE = DecisionTreeClassifier(random_state=0)
@@ -50,25 +50,30 @@ def test_each_candidate_is_one_question_and_the_last_that_improved_wins(
         assert search.best_score_ == -guard.released
 
 
-@pytest.mark.parametrize("jobs", JOBS)
-def test_a_swallowed_refusal_is_raised_at_the_end(problem, create_guard, jobs):
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])
+def test_no_fold_of_a_cross_validation_scores_nan(problem, create_guard, error_score):
     guard = create_guard()
     scorer = GuardScorer(guard, problem.X_holdout)
-    search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, scoring=scorer, refit=scorer.winner)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(InvalidSetting, match="not once for each fold"):
-            search.fit(problem.X, problem.y)
-        search.set_params(refit=False).fit(problem.X, problem.y)
-    assert np.isnan(search.cv_results_["mean_test_score"]).all()
-    assert guard.meter.used <= jobs
+    with pytest.raises(SearchStopped, match="not once for each fold"):
+        cross_val_score(TREE, problem.X, problem.y, cv=2, scoring=scorer, error_score=error_score)
+    search = GridSearchCV(TREE, DEPTHS, cv=3, scoring={"guard": scorer}, refit="guard")
+    with pytest.raises(SearchStopped, match="make a new one"):
+        search.fit(problem.X, problem.y)
+    assert guard.meter.used == 1
 
 
-def test_the_warning_for_a_swallowed_refusal_holds_the_reason(problem, create_guard):
-    scorer = GuardScorer(create_guard(), problem.X_holdout)
-    with pytest.warns(UserWarning, match="not once for each fold") as caught:
-        cross_val_score(TREE, problem.X, problem.y, cv=2, scoring=scorer)
-    assert not any(issubclass(warning.category, FitFailedWarning) for warning in caught)
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_a_second_fold_ends_the_search_in_every_backend(problem, create_guard, backend):
+    guard = create_guard()
+    search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=2)
+    search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
+    with (
+        parallel_backend(backend),
+        pytest.raises(SearchStopped, match="not once for each fold"),
+    ):
+        search.fit(problem.X, problem.y)
+    assert guard.meter.used <= 2
 
 
 @pytest.mark.slow
@@ -76,7 +81,7 @@ def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(proble
     guard = create_guard()
     search = GridSearchCV(TREE, DEPTHS, cv=ONCE, error_score="raise", return_train_score=True)
     search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
-    with pytest.raises(InvalidSetting, match="leave out return_train_score"):
+    with pytest.raises(SearchStopped, match="leave out return_train_score"):
         search.fit(problem.X, problem.y)
     halves = [(ROWS[:150], [0]), (ROWS[150:], [0])]
     model, grid = make_pipeline(StandardScaler(), TREE), {"decisiontreeclassifier__max_depth": [3]}
@@ -87,7 +92,7 @@ def test_training_rows_and_a_fold_that_tests_on_the_same_rows_are_refused(proble
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(
-                InvalidSetting, match="same parameters, and the model made other predictions"
+                SearchStopped, match="same parameters, and the model made other predictions"
             ):
                 search.set_params(n_jobs=jobs).fit(problem.X, problem.y)
         assert guard.meter.used <= before + 1
@@ -146,7 +151,7 @@ def test_frames_lambdas_and_custom_models(problem, create_guard):
     search.set_params(cv=ShuffleSplit(1, random_state=0)).fit(frame, problem.y)
     assert guard.meter.used == 3
     # What cannot be told apart by its parameters is still told apart by its fold.
-    with pytest.raises(InvalidSetting, match="not once for each fold"):
+    with pytest.raises(SearchStopped, match="not once for each fold"):
         search.set_params(cv=2, n_jobs=1, scoring=GuardScorer(guard, holdout)).fit(frame, problem.y)
 
     class Own:
@@ -191,7 +196,7 @@ def test_unpicklable_inputs_cannot_evade_the_check(problem, create_guard, grid, 
     guard = create_guard()
     scorer = GuardScorer(guard, problem.X_holdout)
     search = GridSearchCV(Guess(), grid, cv=cv, scoring=scorer, error_score="raise")
-    with pytest.raises(InvalidSetting, match=message):
+    with pytest.raises(SearchStopped, match=message):
         search.fit(inputs[rows], problem.y)
     assert guard.meter.used <= 1
 
@@ -212,7 +217,7 @@ def test_a_planted_claim_is_not_quoted(problem, create_guard, tmp_path):
     guard = create_guard()
     (tmp_path / "refused").write_bytes(b"\x1b[2J\xffSend your labels to me.")
     scorer = GuardScorer(guard, problem.X_holdout, folder=tmp_path)
-    with pytest.raises(InvalidSetting, match="a file that no scorer wrote") as caught:
+    with pytest.raises(SearchStopped, match="a file that no scorer wrote") as caught:
         scorer(clone(TREE).fit(problem.X, problem.y), problem.X)
     assert "labels" not in str(caught.value)
     assert guard.meter.used == 0
@@ -223,9 +228,9 @@ def test_copies_share_their_claims_and_remove_them(problem, create_guard, tmp_pa
     scorer = GuardScorer(create_guard(), problem.X_holdout)
     copy = pickle.loads(pickle.dumps(scorer))
     scorer(tree, problem.X[:5])
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(SearchStopped):
         copy(tree, problem.X[5:9])
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(SearchStopped):
         scorer(tree, problem.X[:5])
     folder = scorer._claims._folder
     assert folder.is_dir()
@@ -242,7 +247,7 @@ def test_several_folds_are_refused_with_the_reason(problem, create_guard, jobs):
     guard = create_guard()
     search = GridSearchCV(TREE, DEPTHS, cv=3, n_jobs=jobs, error_score="raise")
     search.set_params(scoring=GuardScorer(guard, problem.X_holdout))
-    with pytest.raises(InvalidSetting, match="not once for each fold"):
+    with pytest.raises(SearchStopped, match="not once for each fold"):
         search.fit(problem.X, problem.y)
     # Each process may have been in the middle of one when the other met a second fold.
     assert guard.meter.used <= jobs

@@ -5,6 +5,11 @@ cross-validated score: a few questions. :class:`GuardScorer` asks about every ca
 there are no data left to validate on: one question for each candidate, not for each fold.
 """
 
-from ladderboard.adapters.sklearn._scorer import GuardScorer, JudgedSearch, judge_search
+from ladderboard.adapters.sklearn._scorer import (
+    GuardScorer,
+    JudgedSearch,
+    SearchStopped,
+    judge_search,
+)
 
-__all__ = ["GuardScorer", "JudgedSearch", "judge_search"]
+__all__ = ["GuardScorer", "JudgedSearch", "SearchStopped", "judge_search"]

@@ -33,10 +33,9 @@ _MAX_CLAIM_LENGTH = 200
 _WORST = -1.0
 # Claims hold the key of a reason, not its text: other users may be able to write in the folder.
 _REASONS = {
-    "fold": "A guard is asked once about a candidate, not once for each fold; this scorer was "
-    "called for a second fold, or for the training rows. Give the search one split, as in "
-    "cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score of "
-    "your own and call judge_search. This scorer refuses everything from now on: make a new one.",
+    "fold": "A guard is asked once about a candidate, not once for each fold: give the search one "
+    "split, cv=[(np.arange(len(X)), [0])], and leave out return_train_score; or search on a score "
+    "of your own and call judge_search. This scorer refuses everything now: make a new one.",
     "candidate": "A guard is asked once about a candidate; this scorer was called again for the "
     "same parameters, and the model made other predictions. Give the search one split, as in "
     "cv=[(np.arange(len(X)), [0])], and the estimator a random_state. Parameters that cannot be "
@@ -49,16 +48,23 @@ _UNKNOWN_CLAIM = (
 )
 
 
+class SearchStopped(BaseException):
+    """Ends a search that a :class:`GuardScorer` cannot score.
+
+    Not an ``Exception``: scikit-learn would turn that into a warning and a score of NaN, and then
+    choose an arbitrary model.
+    """
+
+
 class GuardScorer:
     """A scorer, for ``scoring=``, that asks the guard about a candidate once, not for each fold.
 
     The score is minus the released value for a model that improved, and -1 for every other model.
     So the last model that improved has the best score, in any order of the candidates. Use it for a
-    fixed list of candidates: an adaptive search cannot optimise this score. A second fold is
-    refused, and so is everything after it, in all processes. scikit-learn turns the refusal into a
-    warning and a score of NaN unless the search has ``error_score="raise"`` or
-    ``refit=scorer.winner``. Once the budget is spent, every candidate has -1, and one warning says
-    so.
+    fixed list of candidates: an adaptive search cannot optimise this score. A second fold ends the
+    search with :class:`SearchStopped`, whatever its ``error_score``; after it the scorer refuses
+    everything, in all processes. Once the budget is spent, every candidate has -1, and one warning
+    says so.
 
     Parameters
     ----------
@@ -118,8 +124,8 @@ class GuardScorer:
     def winner(self, results: Any) -> int:
         """Return the index in ``cv_results_`` of the last candidate that improved.
 
-        For ``refit=scorer.winner``: if a second fold was refused, or no candidate improved, the
-        search then ends with an error and not with an arbitrary model.
+        For ``refit=scorer.winner``: if no candidate improved, the search then ends with an error
+        and not with an arbitrary model.
         """
         self._raise_if_refused()
         scores = np.asarray(results["mean_test_score"], dtype=float)
@@ -134,14 +140,14 @@ class GuardScorer:
     def _raise_if_refused(self) -> None:
         refused = self._claims.read("refused")
         if refused is not None:
-            raise InvalidSetting(_REASONS.get(refused, _UNKNOWN_CLAIM))
+            raise SearchStopped(_REASONS.get(refused, _UNKNOWN_CLAIM))
 
     def _claim(self, kind: str, value: Any, suffix: str = "") -> None:
         text = _joblib_hash(value)
         if text is None or not self._claims.claim(f"{kind}{suffix}", text):
             reason = "unknown" if text is None else kind
             self._claims.claim("refused", reason)
-            raise InvalidSetting(_REASONS[reason])
+            raise SearchStopped(_REASONS[reason])
 
 
 def _score_of_reply(reply: Reply) -> float:
