@@ -40,10 +40,11 @@ def guard_file(tmp_path):
 def start_guard(guard_file):
     running = []
 
-    def start_server(*arguments):
+    def start_server(*arguments, launcher=()):
+        command = [sys.executable, "-m", "ladderboard", "guard", "serve", guard_file]
         key = ("--key-file", guard_file.parent / "key")
         process = subprocess.Popen(
-            [sys.executable, "-m", "ladderboard", "guard", "serve", guard_file, *key, *arguments],
+            [*launcher, *command, *key, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -85,8 +86,32 @@ def test_the_server_answers_until_stopped_and_removes_its_socket(start_guard, gu
     assert process.returncode == 0
     assert not path.exists()
     assert "question on ladder 'a\u00e9': answered" in err
-    assert len(err.splitlines()) == 1
+    lines = [line for line in err.splitlines() if "SIGHUP, which a closed terminal" not in line]
+    assert len(lines) == 1
+    assert ("SIGHUP" in err) == (stop == signal.SIGHUP)
     assert "separate user" in out
+
+
+def test_a_shutdown_says_what_it_waits_for_and_a_second_signal_ends_it(start_guard):
+    process, url = start_guard("--port", "0")
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=60) as client:
+        head = "POST /api/v1/guard/questions HTTP/1.1\r\nHost: {}\r\nContent-Length: 9\r\n\r\n1"
+        client.sendall(head.format(url.removeprefix("http://")).encode())
+        time.sleep(0.5)  # until the request is open
+        process.send_signal(signal.SIGINT)
+        said = "Waiting up to 30 s for 1 open request; Ctrl-C again stops at once."
+        assert said in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == -signal.SIGINT
+
+
+def test_a_guard_under_nohup_ignores_sighup(start_guard, guard_file):
+    process, url = start_guard("--port", "0", launcher=["nohup"])
+    process.send_signal(signal.SIGHUP)
+    with lb.Holdout.connect(url) as remote:
+        assert remote.ask(LABELS).released == 0
+    process.terminate()
+    assert process.wait(timeout=20) == 0
 
 
 def test_a_token_is_required_and_never_shown(start_guard, guard_file):

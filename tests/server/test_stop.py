@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -233,4 +235,35 @@ def test_closing_the_terminal_stops_the_server(cli_server):
     cli_server.wait_until_ready()
     os.close(master)
     cli_server.signal(signal.SIGHUP)
+    cli_server.signal(signal.SIGHUP)  # from the kernel and from the shell
     assert cli_server.wait() == 0
+    (stopping,) = cli_server.events("stopping")
+    assert "SIGHUP, which a closed terminal sends" in stopping["said"]
+
+
+@SLOWER
+def test_a_shutdown_says_what_it_waits_for_and_a_second_signal_ends_it(cli_server):
+    cli_server.start()
+    cli_server.wait_until_ready()
+    with half_upload(cli_server):
+        cli_server.signal(signal.SIGINT)
+        (stopping,) = wait_until(lambda: cli_server.events("stopping"))
+        assert re.search(r"^Waiting up to \d+ s for .*open requests?; ", stopping["said"])
+        assert stopping["said"].endswith("Ctrl-C again stops at once.")
+        pids = cli_server.process_tree()
+        started = time.monotonic()
+        cli_server.signal(signal.SIGINT)
+        assert cli_server.wait() == -signal.SIGINT
+        assert time.monotonic() - started < 10
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+@SLOWER
+def test_a_server_under_nohup_ignores_sighup(cli_server):
+    cli_server.start(launcher=["nohup"])
+    cli_server.wait_until_ready()
+    cli_server.signal(signal.SIGHUP)
+    time.sleep(1)
+    assert StressClient(cli_server).call("GET", "/healthz", Connection="close")[0].status == 200
+    assert list(cli_server.events("restart")) == list(cli_server.events("stopping")) == []
+    assert cli_server.stop() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import stat
@@ -15,7 +16,7 @@ from ladderboard._atomic_file import SQLITE_SUFFIXES
 from ladderboard.errors import InvalidSetting, StorageFailed, storage_error
 from ladderboard.holdout import Gate
 from ladderboard.server._guard._app import MAX_BYTES, GateApp, GuardApp
-from ladderboard.server._process import GuardProtocol, stop_on_signals
+from ladderboard.server._process import GracefulServer, GuardProtocol, stop_on_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +156,8 @@ def serve_guard(
 ) -> None:
     """Serve a guard or a gate until Ctrl-C, SIGTERM or SIGHUP; finish open requests and close.
 
+    A second Ctrl-C or SIGTERM ends this process at once.
+
     With ``ladder``, questions on any other ladder are refused. With ``promote``, clients of a gate
     may promote an incumbent. With ``grade``, it is a grading server for agents, too.
     ``before_run`` is called with the server before it runs; ``server.should_exit = True`` stops it
@@ -189,7 +192,7 @@ def serve_guard(
         timeout_keep_alive=int(2 * GuardProtocol.idle_seconds),  # GuardProtocol closes it earlier
         timeout_graceful_shutdown=_GRACE,
     )
-    server = uvicorn.Server(config)
+    server = GracefulServer(config, grace=_GRACE, say=logging.getLogger("ladderboard.guard").info)
     try:
         with stop_on_signals(server):
             if before_run is not None:

@@ -6,6 +6,7 @@ from ladderboard._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ladderboard.server._process._listener import (
+        GracefulServer,
         GuardProtocol,
         Listener,
         check_port_free,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BoardProtocol",
+    "GracefulServer",
     "GuardProtocol",
     "Listener",
     "check_port_free",
@@ -46,6 +48,7 @@ __getattr__, __dir__ = lazy_exports(
     {
         "_shutdown": ("BoardProtocol",),
         "_listener": (
+            "GracefulServer",
             "GuardProtocol",
             "Listener",
             "check_port_free",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import os
@@ -17,15 +18,15 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    import uvicorn
 
 
 try:
@@ -277,7 +278,6 @@ if sys.platform == "linux":
     import termios
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterable
 
     # For type checking: any HTTP protocol of uvicorn.
@@ -286,6 +286,8 @@ else:
     _Protocol = object
 
 
+MOMENT = 0.5
+"""Seconds after which a shutdown says what it waits for."""
 _MIN_READ = 2**14  # bytes that a client must read between two stall checks
 _SILENCE_GRACE = 1.0  # seconds before a client that reads nothing counts as silent
 
@@ -451,19 +453,98 @@ class GuardProtocol(LimitedConnection, H11Protocol):
     """The connections of a served guard."""
 
 
-@contextmanager
-def stop_on_signals(server: uvicorn.Server) -> Iterator[None]:
-    """Let signals stop only the server, so that the code after it still runs.
+HANGUP = (
+    "Stopped by SIGHUP, which a closed terminal sends; start the server with nohup to keep it "
+    "running."
+)
+"""Why a server stops after SIGHUP."""
 
-    uvicorn handles SIGINT and SIGTERM itself and, when it has stopped, raises them again for the
-    previous handlers: these.
+
+def describe_wait(seconds: float, waiting_for: str) -> str:
+    """Return the sentence about a shutdown that takes more than a moment."""
+    return f"Waiting up to {seconds:.0f} s for {waiting_for}; Ctrl-C again stops at once."
+
+
+class GracefulServer(uvicorn.Server):
+    """A server that says what its shutdown waits for. Its caller handles signals.
+
+    Parameters
+    ----------
+    config
+        The configuration of uvicorn.
+    grace
+        Seconds for requests in progress when it is stopped.
+    say
+        Called with sentences about the shutdown; by default they are dropped.
     """
 
-    def stop(_: int) -> None:
+    stop_reason = ""
+    """Why it is stopped, as a sentence; empty if the user knows."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        grace: float,
+        say: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        super().__init__(config)
+        self.grace, self._say = grace, say
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do not handle signals."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish requests in progress; then stop."""
+        with self.announced_shutdown():
+            await super().shutdown(sockets)
+
+    @contextmanager
+    def announced_shutdown(self) -> Iterator[None]:
+        """Say why the server stops and, after a moment, what it waits for."""
+        if self.stop_reason:
+            self._say(self.stop_reason)
+        timer = asyncio.get_running_loop().call_later(MOMENT, self._say_wait)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _say_wait(self) -> None:
+        requests, connections = len(self.server_state.tasks), len(self.server_state.connections)
+        noun, number = ("request", requests) if requests else ("connection", connections)
+        if number:
+            self._say(describe_wait(self.grace, format_count(number, f"open {noun}")))
+
+
+@contextmanager
+def stop_on_signals(server: GracefulServer) -> Iterator[None]:
+    """Let a signal stop only the server, so that the code after it still runs.
+
+    A second SIGINT or SIGTERM ends this process.
+    """
+
+    def stop(number: int) -> None:
+        if server.should_exit:
+            die_from_signal(number)
         server.should_exit = True
 
-    with handle_signals({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop}):
+    def hang_up(_: int) -> None:  # a shell and the kernel may both send it
+        if not server.should_exit:
+            server.stop_reason = HANGUP
+            server.should_exit = True
+
+    with handle_signals({"SIGINT": stop, "SIGTERM": stop, "SIGHUP": hang_up}):
         yield
+
+
+def die_from_signal(number: int) -> None:
+    """End this process at once, as the signal would without a handler."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+    os._exit(128 + number)  # process 1 of a container survives its own signals
 
 
 @contextmanager

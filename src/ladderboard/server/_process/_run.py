@@ -33,6 +33,8 @@ from ladderboard.server._log import (
     worker_log,
 )
 from ladderboard.server._process._listener import (
+    HANGUP,
+    die_from_signal,
     handle_signals,
     listen_on_address,
     listen_on_inherited_socket,
@@ -40,7 +42,6 @@ from ladderboard.server._process._listener import (
 from ladderboard.server._process._shutdown import (
     BoardProtocol,
     BoardServer,
-    die_from_signal,
     has_terminal,
     is_terminal_closed,
 )
@@ -123,6 +124,7 @@ def serve(
                         boards,
                         before_run,
                         signals,
+                        log=log,
                         socket_inherited=inherited is not None,
                     )
                 log.write("stop")
@@ -152,7 +154,10 @@ def _warn_if_served_twice(boards: Boards, log: ServerLog) -> Iterator[None]:
         return
     locked = try_lock(file)
     if not locked:
-        message = f"Another server uses {path.name}, but SQLite allows one process. Stop one."
+        message = (
+            f"Another server uses {path.name}. No data are at risk, but each counts rate limits by "
+            "itself and waits while the other writes. Stop one."
+        )
         log.write("warning", said=message)
     try:
         yield
@@ -245,7 +250,9 @@ class _SignalState:
     def restart(self, number: int) -> None:
         """Restart the server; stop it if its terminal was closed."""
         if not self._can_restart or is_terminal_closed(self._terminal):
-            self.stop(number)
+            if not self._stopped:  # a shell and the kernel may both send it
+                self.server.stop_reason = HANGUP
+                self.stop(number)
         elif not self.server.should_exit:
             self.kept_socket = self._listener.socket.dup()
             self.server.socket_inherited = self.server.should_exit = True
@@ -258,6 +265,7 @@ def _serve_in_process(
     before_run: Callable[[uvicorn.Server], None] | None,
     signals: _SignalState,
     *,
+    log: ServerLog,
     socket_inherited: bool,
 ) -> None:
     if settings.spool is None and isinstance(boards.storage, SqliteStorage):
@@ -269,6 +277,7 @@ def _serve_in_process(
         _uvicorn_config(settings, app),
         socket_inherited=socket_inherited,
         addresses=_address_limit(settings),
+        say=lambda said: log.write("stopping", said=said),
     )
     with handle_signals(
         {"SIGINT": signals.stop, "SIGTERM": signals.stop, "SIGHUP": signals.restart}

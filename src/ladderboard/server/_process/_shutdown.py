@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import signal
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from ladderboard.server._process._listener import LimitedConnection
+from ladderboard.server._process._listener import GracefulServer, LimitedConnection
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    import uvicorn
 
     from ladderboard.server._rate_limits import AddressLimit
 
@@ -142,7 +140,7 @@ class _BoardServerState(ServerState):
     grace: float | None = None
 
 
-class BoardServer(uvicorn.Server):
+class BoardServer(GracefulServer):
     """A board server. Its caller handles signals.
 
     Parameters
@@ -155,6 +153,8 @@ class BoardServer(uvicorn.Server):
         Called when the server accepts requests.
     addresses
         The limit of connections per address.
+    say
+        Called with sentences about the shutdown.
     """
 
     def __init__(
@@ -164,19 +164,15 @@ class BoardServer(uvicorn.Server):
         socket_inherited: bool = False,
         ready: Callable[[], object] | None = None,
         addresses: AddressLimit | None = None,
+        say: Callable[[str], object] = lambda _: None,
     ) -> None:
-        super().__init__(config)
+        super().__init__(config, grace=GRACE, say=say)
         self.server_state = self._state = _BoardServerState()
         self._state.addresses = addresses
         self.socket_inherited = socket_inherited
         self.replaced = False
         """Another worker has taken over: drain without a deadline until ``should_exit``."""
         self._ready = ready
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Do not handle signals."""
-        yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call ``ready``."""
@@ -192,6 +188,10 @@ class BoardServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish requests in progress and those about to arrive; then stop."""
+        with self.announced_shutdown():
+            await self._finish(sockets)
+
+    async def _finish(self, sockets: list[socket.socket] | None) -> None:
         for resource in [*self.servers, *(sockets or ())]:
             resource.close()
         if self.replaced:
@@ -199,7 +199,7 @@ class BoardServer(uvicorn.Server):
             await self._wait_until_empty(BoardProtocol.request_seconds)
         self.should_exit = True
         self._drain_connections(INHERITED_GRACE if self.socket_inherited else _SHORT_GRACE)
-        await self._wait_until_empty(GRACE)
+        await self._wait_until_empty(self.grace)
         for task in tuple(self.server_state.tasks):
             task.cancel()
         await self._wait_until_empty(_CANCEL_GRACE)
@@ -224,13 +224,6 @@ class BoardServer(uvicorn.Server):
             if not self.server_state.connections and not self.server_state.tasks:
                 return
             await asyncio.sleep(_TICK)
-
-
-def die_from_signal(number: int) -> None:
-    """End this process at once, as the signal would without a handler."""
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
-    os._exit(128 + number)  # process 1 of a container survives its own signals
 
 
 def is_terminal_closed(terminal: bool) -> bool:

@@ -16,13 +16,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import InvalidSetting, LadderboardError
-from ladderboard.server._process._listener import handle_signals
-from ladderboard.server._process._shutdown import (
-    GRACE,
+from ladderboard.server._process._listener import (
+    HANGUP,
+    MOMENT,
+    describe_wait,
     die_from_signal,
-    has_terminal,
-    is_terminal_closed,
+    handle_signals,
 )
+from ladderboard.server._process._shutdown import GRACE, has_terminal, is_terminal_closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,6 +99,7 @@ class Workers:
         self._restart_wanted = self._rolling = False
         self._ever_ready = self._broken = False
         self._deadline: float | None = None
+        self._announced = False  # what the shutdown waits for
         self._pause, self._not_before = 0.0, 0.0
 
     def run(self) -> None:
@@ -137,8 +139,10 @@ class Workers:
             if number == signal.SIGHUP and not is_terminal_closed(self._terminal):
                 self._restart_wanted, self._not_before = True, 0.0
             elif self._deadline is None:
+                if number == signal.SIGHUP:
+                    self._log.write("stopping", said=HANGUP)
                 self._begin_shutdown()
-            else:
+            elif number != signal.SIGHUP:  # a shell and the kernel may both send it
                 for worker in self._workers:
                     worker.send_signal(signal.SIGKILL)
                 die_from_signal(number)
@@ -201,6 +205,14 @@ class Workers:
     def _start_or_replace_workers(self) -> None:
         """Start missing workers, continue a rolling restart, or kill late workers at shutdown."""
         if self._deadline is not None:
+            if (
+                self._workers
+                and not self._announced
+                and monotonic() > self._deadline - _STOP_SECONDS + MOMENT
+            ):
+                self._announced = True
+                said = describe_wait(_STOP_SECONDS, "open requests")
+                self._log.write("stopping", said=said)
             if monotonic() > self._deadline:
                 for worker in self._workers:
                     worker.send_signal(signal.SIGKILL)
