@@ -39,6 +39,23 @@ def test_a_tutorial(name, unchecked, tmp_path, environment):
     run_tutorial(name, tmp_path / "empty", environment, unchecked=unchecked)
 
 
+def test_the_files_and_commands_of_make_a_board(tmp_path, environment):
+    page, _, _ = (ROOT / "docs/how-to/make-a-board.md").read_text().partition("**5. Serve it**")
+    blocks = re.findall(r"^```(?:yaml|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    holdout, rules, sample = blocks
+    rng = np.random.default_rng(0)
+    splits = rng.permutation(["public"] * 1_798 + ["private"] * 1_199)
+    (tmp_path / "coins").mkdir()
+    for name, shown, rest in [  # the page shows the first three of 3,000 rows
+        ("holdout", holdout, [f"{rng.integers(2)},{split}" for split in splits]),
+        ("sample_submission", sample, ["0"] * 2_997),
+    ]:
+        rows = "".join(f"{at},{row}\n" for at, row in enumerate(rest, 3))
+        (tmp_path / f"coins/{name}.csv").write_text(shown + rows)
+    (tmp_path / "coins/board.yaml").write_text(rules)
+    run_commands(page, tmp_path, environment)
+
+
 @pytest.fixture
 def models():
     """Return labels of 3,000 rows, predictions, and those of a better model."""
