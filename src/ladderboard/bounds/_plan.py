@@ -7,7 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
-from ladderboard._formatting import format_confidence, format_count, round_up, round_up_to
+from ladderboard._formatting import (
+    format_confidence,
+    format_count,
+    format_digits,
+    round_up,
+    round_up_to,
+)
 from ladderboard.bounds._alternatives import (
     ALTERNATIVES,
     DEFAULT,
@@ -221,7 +227,7 @@ def answer_sentence(plan: Plan) -> str:
         sentence = f"{examples} answer {questions}{or_more} with an error of at most {error}."
     return (
         f"{sentence} Promised beforehand with probability {format_confidence(plan.beta)}, "
-        f"whatever is asked, by {plan.mechanism}."
+        f"whatever is asked, by a Ladder with steps of {format_digits(plan.mechanism.step, 2)}."
     )
 
 
@@ -393,7 +399,7 @@ class PlannedMetric:
         if self.in_standard_errors:
             notes.append(
                 f"To see them in {label}, give the score of a good model and its standard error "
-                "on so many rows, as a bootstrap of its predictions tells it."
+                "on so many rows, for instance from a bootstrap of its predictions."
             )
         if not self.metric.loss.is_binary:
             notes.append(
@@ -511,8 +517,8 @@ def table_rows(plan: Plan) -> list[tuple[str, ...]]:
 
 
 def _decimals(value: float) -> int:
-    """Return the decimals for three digits, at least four; a promise stays below 0.5."""
-    decimals = max(4, 2 - math.floor(math.log10(value)))
+    """Return the decimals for two digits, at least three; a promise stays below 0.5."""
+    decimals = max(3, 1 - math.floor(math.log10(value)))
     while value < TRIVIAL_ERROR <= float(round_up_to(value, decimals)):
         decimals += 1
     return decimals
