@@ -31,9 +31,7 @@ BLOCK = re.compile(r"(^ *```.*?^ *```)", flags=re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(^ *```.*?^ *```|`[^`]+`|\]\([^)]*\))", flags=re.MULTILINE | re.DOTALL)
 BELOW = re.compile(r"(?<=[\w)])_(?:\{([^{}]*)\}|([^\W_])(?!\w))")
 ABOVE = re.compile(r"(?<=[\w)\]])\^(?:\{([^{}]*)\}|(-?\w+|\*))")
-HEAD = (
-    "---\ntitle: A leaderboard that stays honest\n---\n\n"  # what the front page is called in a tab
-)
+HEAD = "---\ntitle: Leaderboards that resist overfitting\n---\n\n"  # the front page's name in a tab
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".toml": "toml", ".sh": "bash"}
 
 

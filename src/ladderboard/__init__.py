@@ -1,4 +1,4 @@
-"""Ladderboard: a leaderboard that stays honest.
+"""Ladderboard: leaderboards and holdouts that resist overfitting.
 
 >>> import ladderboard as lb
 >>> mechanism = lb.ShakyLadder.calibrated(n=10_000, questions=1_000)

@@ -262,7 +262,7 @@ def test_who_may_erase_whom(boards, board, teams, organiser):
         with pytest.raises(NotAllowed):
             board.erasure.erase_own(caller)
     token = boards.caller_by_token(teams[f"{TEAM} token"].token, board.slug)
-    with pytest.raises(Conflict, match="Each signs in to remove their own name"):
+    with pytest.raises(Conflict, match="Each must sign in to remove their own name"):
         board.erasure.erase_own(token)
     with pytest.raises(NotFound, match="no such team"):
         board.erasure.erase_team(organiser, "0" * 16)

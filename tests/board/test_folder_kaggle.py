@@ -36,6 +36,6 @@ def test_labels_split_metric_and_columns_are_imported(source, tmp_path):
 
 def test_a_missing_file_is_named(source, tmp_path):
     (source / "sample_submission.csv").unlink()
-    with pytest.raises(InvalidInput, match=r"has sample_submission\.csv; there is none"):
+    with pytest.raises(InvalidInput, match=r"needs sample_submission\.csv"):
         import_kaggle(source, tmp_path, "AUC")
     assert not (tmp_path / "board.yaml").exists()

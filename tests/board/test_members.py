@@ -198,7 +198,7 @@ def test_an_entry_of_the_list_is_free_again_after_leaving(make_people):
             caller, people.board.members.invite(people.sign_in("Ada"))
         ),
     ):
-        with pytest.raises(Conflict, match="registered with this mail address"):
+        with pytest.raises(Conflict, match="mail address is registered already"):
             attempt()
     assert people.board.row().teams == 1  # a refused registration leaves no team behind
 

@@ -387,7 +387,7 @@ def test_terms_are_read_and_accepted_before_a_submission(submit, run_cli, live_s
 def test_the_people_of_a_team_are_listed_invited_and_changed(run_cli, live_server, ada):
     slug = live_server.slug
     assert "it uses its token" in run_cli("members", slug).out
-    assert "Nobody signs in" in run_cli("invite", slug).err
+    assert "no sign-in" in run_cli("invite", slug).err
     live_server.amend(registration="sign_in")
     link = run_cli("invite", slug, "--uses", "2", "--days", "3").out.strip()
     assert link.startswith(f"{live_server.url}/boards/{slug}/join#lb_member_")

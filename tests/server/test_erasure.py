@@ -182,7 +182,7 @@ def test_a_team_erases_itself_with_its_token(live_server, board):
     assert erased_in_log(live_server) == [(board.slug, reply.json()["team"], None)]
     assert live_server.call("GET", "/boards/first/team", token).status_code == 401
     reply = live_server.call("POST", "/boards/first/erasure", live_server.team.token)
-    assert_problem(reply, 409, "taken", "Each signs in")
+    assert_problem(reply, 409, "taken", "Each must sign in")
 
 
 @SQLITE

@@ -70,7 +70,7 @@ def read_log(path: Path | str, metric: str | None = None, reducer: str | None = 
     except Exception as error:  # a damaged file can fail anywhere in Inspect
         raise InvalidPredictions(
             f"{path} cannot be read as a log of Inspect: {type(error).__name__}. It may be cut "
-            "off, still be written, or be something else."
+            "off, still being written, or another kind of file."
         ) from error
 
 
@@ -236,7 +236,9 @@ def _reduced_values(header: Any, scorer: str, reducer: str | None) -> tuple[str,
     reductions = [reduction for reduction in header.reductions or () if reduction.scorer == scorer]
     by_reducer = {reduction.reducer or "mean": reduction for reduction in reductions}
     if len(by_reducer) != len(reductions):
-        raise InvalidPredictions(f"The log has scores of {scorer!r:.80} reduced twice in one way.")
+        raise InvalidPredictions(
+            f"The log reduces the scores of {scorer!r:.80} twice by one reducer."
+        )
     epochs = header.eval.config.epochs
     if not by_reducer:
         raise InvalidPredictions(

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ladderboard-promote",
         action="store_true",
-        help="Make this run the incumbent instead of looking.",
+        help="Make this run the incumbent instead of checking it.",
     )
     group.addoption(
         "--ladderboard-results", metavar="FILE", help="Write pass or fail of every test as JSON."

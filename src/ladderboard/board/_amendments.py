@@ -186,8 +186,8 @@ class Amendments:
             remedy = f", or accounts: {accounts}" if accounts else ""
             raise InvalidSetting(
                 "The visibility cannot change to hidden or frozen: on this board the records of "
-                "other teams raise a team's step, so its own numbers tell of them. Declare the "
-                f"visibility when the board is created{remedy}."
+                "other teams raise a team's step, so its own numbers reveal them. Declare the "
+                f"visibility when you create the board{remedy}."
             )
 
     def _append_amendment(

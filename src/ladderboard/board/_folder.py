@@ -663,7 +663,7 @@ def import_kaggle(source: Path, folder: Path, metric: str) -> tuple[list[Path], 
     sample, solution = source / _SAMPLE, source / _SOLUTION
     for path in (sample, solution):
         if not path.is_file():
-            raise InvalidInput(f"A Kaggle competition's folder has {path.name}; there is none.")
+            raise InvalidInput(f"A Kaggle competition's folder needs {path.name}.")
     form = loss.columns(kind=loss.label_kind or "text", width=2).form
     columns, sentence = guess_columns(sample, width=1 if form == "one" else None)
     rules = _KAGGLE_RULES.format(
@@ -736,7 +736,7 @@ def _read_competition_yaml(path: Path) -> dict[str, Any]:
         settings, _ = read_yaml(path.read_text(encoding="utf-8-sig"), refuse)
     except (OSError, UnicodeError):
         raise InvalidInput(
-            f"A Codabench bundle has {_COMPETITION}; {path} cannot be read as text."
+            f"A Codabench bundle needs {_COMPETITION}; {path} cannot be read as text."
         ) from None
     if not isinstance(settings, dict):
         raise InvalidInput(f"{path.name} must hold keys with values.")

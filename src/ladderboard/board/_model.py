@@ -607,7 +607,7 @@ class BoardInfo(Document):
 
     slug: str
     title: str
-    description: Annotated[str, Description("Markdown; not to be trusted.")]
+    description: Annotated[str, Description("Markdown; sanitise it before you display it.")]
     loss: dict[str, Any]
     display: MetricDisplay
     metrics: tuple[dict[str, Any], ...] = ()
@@ -687,7 +687,7 @@ class SubmissionInfo(Document):
     entry: int | None
     time: datetime
     message: Annotated[str, Description("Untrusted text.")]
-    size: Annotated[int | None, Description("Bytes that are kept of it.")]
+    size: Annotated[int | None, Description("The bytes stored of it.")]
     selected: bool
     epoch: int
     released: Metric
@@ -772,7 +772,7 @@ class ListedTeam(Document):
     last: datetime | None
     released: Metric
     loss: Loss
-    stored: Annotated[int, Description("Bytes that are kept of its submissions.")]
+    stored: Annotated[int, Description("The bytes stored of its submissions.")]
 
 
 @dataclass(frozen=True)
@@ -814,7 +814,7 @@ class FinalMetric:
 class BoardTerms(Document):
     """The terms of a board; ``accepted`` is None for callers without a team."""
 
-    text: Annotated[str, Description("Markdown; not to be trusted.")]
+    text: Annotated[str, Description("Markdown; sanitise it before you display it.")]
     version: Annotated[str, Description("The SHA-256 of the text.")]
     accepted: bool | None
 

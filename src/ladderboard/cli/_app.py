@@ -206,4 +206,4 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """A leaderboard that stays honest."""
+    """Leaderboards and holdouts that resist overfitting."""

@@ -96,7 +96,7 @@ def create(
 ) -> None:
     """Write all boards to a new folder, one encrypted file each.
 
-    The server may run meanwhile. The folder appears once it is complete on the disk.
+    The server may keep running. The folder appears only when it is complete on the disk.
     """
     from ladderboard.board import back_up, check_backup_folder, prune_backups  # noqa: PLC0415
 

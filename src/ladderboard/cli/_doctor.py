@@ -111,11 +111,11 @@ def doctor(
     key_file: _KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the installation: everything that a server needs, with what to do about problems.
+    """Check everything that a server needs, and say what to do about problems.
 
-    Versions, settings, database, key file, disks and port: one line each, ok, note or problem.
-    Nothing is changed: no database is created or migrated. It can run beside a server. The exit
-    code is 1 if there is a problem.
+    Prints a line each for versions, settings, database, key file, disks and port: ok, note or
+    problem. It changes nothing, so it can run beside a server. Exit codes: 0 no problem; 1 a
+    problem.
     """
     require_server("doctor", needs="check_installation")
     checks = []

@@ -202,8 +202,8 @@ def majority(
     sigma: Annotated[
         float,
         typer.Option(
-            help="The standard deviation of the noise on every answer, in the paper's scale, the "
-            "correlation 1 - 2 risk; on the risk it is half as much."
+            help="The standard deviation of the noise on every answer, on the scale of the paper: "
+            "the correlation 1 - 2 * risk. On the risk it is half of this."
         ),
     ] = 0.0,
     repetitions: Annotated[

@@ -120,7 +120,7 @@ def rotate_token(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace a team's token; the old one ends.
+    """Replace a team's token; the old one stops working.
 
     Sessions started with the old token end, too. The new token is alone on stdout, for a shell to
     capture.
@@ -258,7 +258,7 @@ def disqualify(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hide a team from the standings. Its submissions stay counted, and its ladder as it is."""
+    """Hide a team from the standings. Its submissions still count; its ladder stays."""
     row = _set_disqualified(board, team, database, key_file, reinstate=False)
     _echo_team(board, row, f"{row['name']} is no longer shown on {board}.", as_json=as_json)
 
@@ -405,7 +405,7 @@ def reject(
     board: Slug,
     person: _PersonNumber,
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What the person is shown.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason to show them.")] = "",
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -420,7 +420,7 @@ def set_organiser(
     board: Slug,
     person: _PersonNumber,
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="They no longer organise it.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Withdraw the role.")] = False,
     database: Database = DEFAULT_DATABASE,
     key_file: KeyFile = None,
     as_json: AsJson = False,

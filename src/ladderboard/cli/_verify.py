@@ -60,9 +60,9 @@ def verify(
 ) -> None:
     """Recompute everything in a bundle: the chain, the noise, every release.
 
-    With labels and submissions in it, every risk and the final ranking too. No database is needed,
-    and no code that the bundle names is run. A head or a receipt saved earlier proves that the
-    history was not rewritten as a whole. The first entry that differs is named.
+    With labels and submissions in it, every risk and the final ranking too. It needs no database,
+    and runs no code that the bundle names. With a head or a receipt saved earlier it proves that
+    the history was not rewritten as a whole. The first entry that differs is named.
 
     Exit codes: 0 nothing differs; 2 invalid arguments; 4 something differs, or a file cannot be
     read.

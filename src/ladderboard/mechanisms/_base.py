@@ -184,7 +184,7 @@ class Mechanism(ABC):
         return self.smallest_visible_gain(n=setup.n, others=others, released=value)
 
     def attacker_gain(self, *, n: int, questions: int) -> float | None:
-        """Return how much better than it is the strongest known attack makes a model look.
+        """Return how much too good the strongest known attack makes a model look.
 
         Mean over games with coin flips as labels, in units of risk; None if it was not measured.
         """

@@ -195,7 +195,7 @@ class BootstrapLadder(ByExample):
         Whether the released score is the mean over a bootstrap resample of the examples (the
         first idea of Neto et al.) instead of the risk itself.
     alpha
-        For ``"bayes"``: how unsure an update may be.
+        For ``"bayes"``: the probability with which an update may be wrong.
     replicates
         For ``"bayes"``: the number of sets of weights to draw.
 

@@ -186,7 +186,7 @@ def test_repeated_reductions_are_refused(changed):
         lambda log_document: log_document["reductions"].append(log_document["reductions"][0]),
         "epochs",
     )
-    with pytest.raises(InvalidPredictions, match="reduced twice in one way"):
+    with pytest.raises(InvalidPredictions, match="twice by one reducer"):
         read_log(log, reducer="mean")
 
 

@@ -93,14 +93,16 @@ def field_schema(json_type: str, description: str, *, nullable: bool = False) ->
 
 REPLY_FIELDS: dict[str, Any] = {
     "reason": field_schema("string", "The answer as a sentence."),
-    "improved": field_schema("boolean", "Whether this very model was seen to beat all before it."),
+    "improved": field_schema(
+        "boolean", "Whether this model was measured to be better than all before it."
+    ),
     "released": field_schema(
         "number",
         "The best so far, as a loss: lower is better; null if it is withheld.",
         nullable=True,
     ),
     "score": field_schema(
-        "number", "The score of this very model; null if it is withheld.", nullable=True
+        "number", "The score of this model; null if it is withheld.", nullable=True
     ),
     "question": field_schema("integer", "The number of the question."),
     "remaining": field_schema("integer", "How many questions are left."),

@@ -48,7 +48,7 @@ _ERASED_BEFORE = (
     "sign in again before the board is closed."
 )
 _IS_ORGANISER = "This person organises the board. Another organiser must end that first."
-_SIGN_IN_FIRST = "People are in this team. Each signs in to remove their own name."
+_SIGN_IN_FIRST = "This team has people in it. Each must sign in to remove their own name."
 
 
 class Erased(NamedTuple):

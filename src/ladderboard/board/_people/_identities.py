@@ -148,7 +148,7 @@ class Identities:
     def _sign_in_rules(self, view: ReadView) -> SignInRules:
         rules = self._board.rules_of(read_board(view)).sign_in
         if rules is None:
-            raise NotAllowed("Nobody signs in on this board; teams have tokens.")
+            raise NotAllowed("This board has no sign-in; teams have tokens.")
         return rules
 
     # For organisers.

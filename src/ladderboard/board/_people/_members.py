@@ -108,7 +108,7 @@ class Members:
             view, now = transaction.view, transaction.now
             team = check_owner(view, caller)
             if self._board.rules_of(read_board(view)).sign_in is None:
-                raise Conflict("Nobody signs in on this board; people share the team's token.")
+                raise Conflict("This board has no sign-in; people share the team's token.")
             if len(list_member_invitations(view, team.number, now)) >= _MAX_INVITATIONS:
                 raise Conflict(
                     f"A team has at most {_MAX_INVITATIONS} valid invitations. Revoke one first."
@@ -204,7 +204,7 @@ class Members:
     def set_role(self, caller: Caller, number: int, role: Literal["owner", "member"]) -> None:
         """Make a person of the caller's team an owner or a member."""
         if role not in {"owner", "member"}:
-            raise InvalidSetting("A person in a team is owner or member.")
+            raise InvalidSetting("The role must be owner or member.")
 
         def change_role(transaction: BookTransaction) -> None:
             view = transaction.view
@@ -248,7 +248,7 @@ class Members:
             if (row.role == "organiser") == organiser:
                 return
             if row.state == "registered":
-                raise Conflict("This person is in a team, and an organiser cannot be.")
+                raise Conflict("This person is in a team; an organiser cannot be in one.")
             transaction.append_entry("appointed" if organiser else "dismissed", {"person": number})
             changes = {"role": "organiser", "state": "signed_in", "reason": ""}
             if not organiser:
@@ -329,7 +329,7 @@ def refuse_to_join(view: ReadView, row: IdentityRow, team: int | None = None) ->
         return
     listed = _find_listed(view, row)
     if listed is not None and listed.team is not None:
-        raise Conflict("Somebody has registered with this mail address.")
+        raise Conflict("This mail address is registered already.")
 
 
 def bind(view: WriteView, row: IdentityRow, team: int, *, role: str) -> None:

@@ -4,7 +4,7 @@ from ladderboard.cli._app import make_group
 
 __all__ = ["app"]
 
-_HELP = """Create, run and move boards. Every user who can open the database is the organiser.
+_HELP = """Create, run and move boards. Anyone who can open the database acts as the organiser.
 
 These commands work while the server runs. Exit codes: 0 done; 1 a check found problems; 2 invalid
 arguments; 3 the board is closed or has moved; 4 the database or a file is damaged or cannot be

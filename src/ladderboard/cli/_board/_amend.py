@@ -56,14 +56,14 @@ def amend(
         str,
         typer.Option(
             metavar="WHICH",
-            help="With --labels: score each team's best again, as submissions, or none.",
+            help="With --labels: what to score again: each team's best, submissions (all), none.",
         ),
     ] = "best",
     yes: Annotated[
         bool,
         typer.Option(
             "--yes",
-            help="Change it without asking: also what teams lose by, or an earlier amendment.",
+            help="Do not ask, also if teams lose by it or it undoes an earlier amendment.",
         ),
     ] = False,
     database: Database = DEFAULT_DATABASE,
@@ -99,9 +99,9 @@ def data(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the files for participants by those in the folder's data/ and its sample.
+    """Replace the participants' files by those in the folder's data/, and the sample.
 
-    Links to files elsewhere are rules: board amend changes them.
+    To change links to files elsewhere, use board amend.
     """
     from ladderboard.board import read_data_files  # noqa: PLC0415
 
@@ -294,8 +294,8 @@ def resume(
     """Resume a paused board.
 
     After a restore, or with an old copy of the database, --charge is the number of submissions that
-    may have been answered since the copy. They are taken off the budget; charge too many rather
-    than too few.
+    may have been answered since the copy. They are subtracted from the budget; if in doubt, charge
+    more.
     """
     with open_database(database, key_file) as boards:
         resumed, was_open = _resume_board(boards, board, charge)

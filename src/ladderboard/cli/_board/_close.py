@@ -97,8 +97,8 @@ def close(
 
     It accepts no more submissions, selections are locked, and the private split is scored once. The
     bundle publishes the noise key, every risk and every draw, so that everyone can verify every
-    release. The holdout cannot be used again, and closing cannot be undone. For a closed board the
-    bundle, or the site, is written again.
+    release. The holdout cannot be used again, and closing cannot be undone. For a closed board this
+    writes the bundle, or the site, again.
     """
     parts = {"labels": labels, "submissions": submissions}
     if no_bundle and (out is not None or any(parts.values())):

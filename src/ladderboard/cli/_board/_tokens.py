@@ -28,7 +28,7 @@ def token(
         bool,
         typer.Option(
             "--evaluator",
-            help="For a program that submits for teams and can see everything, but change nothing.",
+            help="For an evaluator: it submits for teams, sees everything, changes nothing.",
         ),
     ] = False,
     end_others: Annotated[

@@ -36,9 +36,9 @@ def ledger(
 ) -> None:
     """Fetch the public ledger of a board: every entry, byte for byte as it was hashed.
 
-    Each entry is a line of JSON, the oldest first; they are printed, or written to a file. The
-    chain of hashes is checked on the way, up to the head that the board reports. Keep the head that
-    is printed at the end: with it you can tell later whether anything before it was rewritten.
+    Entries are lines of JSON, oldest first, printed or written to a file. The hash chain is checked
+    up to the head that the board reports. Keep the head that is printed at the end: it shows later
+    whether entries before it were rewritten.
 
     Exit codes: 0 fetched and valid; 2 invalid arguments; 4 the server cannot be reached, or the
     ledger is damaged.

@@ -46,7 +46,7 @@ def login(
         typer.Option(metavar="NAME", help="The board that the token is for."),
     ] = None,
     default: Annotated[
-        bool, typer.Option("--default", help="Make this the default server; the first one is.")
+        bool, typer.Option("--default", help="Make this the default server, as the first one is.")
     ] = False,
     forget: Annotated[
         bool,

@@ -38,7 +38,7 @@ def members(
 ) -> None:
     """List the people in your team and its invitations, or change them.
 
-    A person goes by the number in the list. A person who was removed may know the team's token:
+    Name a person by the number in the list. Someone you remove may still know the team's token:
     replace it on the page Submit.
     """
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
@@ -114,7 +114,9 @@ def terms(
     *,
     accept: Annotated[
         str,
-        typer.Option(metavar="VERSION", help="Accept this version: at least its first 12 digits."),
+        typer.Option(
+            metavar="VERSION", help="Accept the version that begins with these 12 digits or more."
+        ),
     ] = "",
     url: Url = None,
     insecure: Insecure = False,

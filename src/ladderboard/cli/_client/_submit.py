@@ -76,12 +76,12 @@ def submit(
 
     On a board of scores, evaluators submit scores for a team: as a file, or from a log.
 
-    A refusal costs nothing. A failed command can be repeated: predictions that were counted get
-    the same answer and cost nothing. Sent anew, they do so only while submissions are left. The
-    answer is saved as a receipt.
+    A refusal costs nothing. You can repeat a command that failed: predictions that were counted get
+    the same answer for free, after the last submission only with the same --key. The answer is
+    saved as a receipt.
 
     Exit codes: 0 answered; 2 the predictions, the token or the arguments are invalid; 3 no
-    submissions are left, now or ever, or the board is not open; 4 the server cannot be reached or
+    submission is left or allowed now, or the board is not open; 4 the server cannot be reached or
     has failed.
     """
     if file and predictions:

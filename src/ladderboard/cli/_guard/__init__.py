@@ -8,9 +8,9 @@ __all__ = ["app", "find_simple_command"]
 
 _HELP = """Keep labels behind a budget, in one file, and ask about models.
 
-Exit codes: 0 done or answered; 1 not improved, if that counts as a failure; 2 invalid arguments; 3
-the budget is spent or the guard is closed; 4 its file is damaged, or storage failed. A refusal
-costs no question and changes nothing.
+Exit codes: 0 done or answered; 1 not improved, with ask --fail-unless-improved; 2 invalid
+arguments; 3 the budget is spent or the guard is closed; 4 its file is damaged, or storage failed. A
+refusal costs no question and changes nothing.
 """
 
 

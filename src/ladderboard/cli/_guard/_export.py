@@ -53,14 +53,13 @@ def export(
 ) -> None:
     """Write the public ledger: every entry, byte for byte as it was hashed.
 
-    Each entry is a line of JSON, the oldest first. No key file is needed, and nothing secret is
-    written. Keep the head that is printed: with it you can tell later whether anything before it
-    was rewritten.
+    Entries are lines of JSON, oldest first. No key file is needed, and nothing secret is written.
+    Keep the head that is printed: it shows later whether entries before it were rewritten.
 
     With --close the guard is closed for good, and a bundle is written instead: the ledger with the
     noise key, every risk and every draw, so that everyone who has it can verify every release. The
-    holdout cannot be used again, and closing cannot be undone. For a closed guard the bundle is
-    written again.
+    holdout cannot be used again, and closing cannot be undone. For a closed guard this writes the
+    bundle again.
     """
     require_guard_file(file)
     if close:
@@ -182,8 +181,8 @@ def restore(
 ) -> None:
     """Continue with an older copy of a guard's file; --from puts the copy in place first.
 
-    The charged questions are taken off the budget, and the ledger records it. Charge too many
-    rather than too few: the certificate does not cover questions that are not counted.
+    The charged questions are subtracted from the budget and recorded. If in doubt, charge more: the
+    certificate does not cover questions that are not counted.
     """
     from ladderboard.holdout import restore_file  # noqa: PLC0415 - keeps --help fast
 

@@ -134,7 +134,7 @@ def open_gate(file: str, key_file: Path | None = None) -> "AbstractContextManage
 def _open(opener: Any, kind: Kind, file: str, key_file: Path | None) -> Any:
     if is_url(file):
         if key_file is not None:
-            raise InvalidSetting(f"A served {kind} has its key itself; leave out --key-file.")
+            raise InvalidSetting(f"The server of the {kind} holds the key; leave out --key-file.")
         return closing(opener.connect(file))  # finds the token by itself
     require_guard_file(file, kind)
     if _is_foreign(Path(file)):

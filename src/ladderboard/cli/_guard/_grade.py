@@ -111,9 +111,9 @@ def reward(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write reward.json for a submission: 1 if it is what a gate requires, or a guard's new best.
+    """Write reward.json: 1 for a gate's required verdict or a guard's new best, else 0.
 
-    Instead of a submission, results that the verifier itself measured: pass or fail of each case.
+    Give the submission, or results that the verifier itself measured: pass or fail of each case.
 
     A missing or invalid submission has the reward 0. If no looks or questions are left, or the file
     cannot be used, there is no reward, and reward.json is removed: the run was not graded.
@@ -149,7 +149,7 @@ def _open(file: str, key_file: Path | None) -> "AnyHoldout":
         require_guard_file(file)
         return open_file(file, key_file=key_file)
     if key_file is not None:
-        raise InvalidSetting("What is served has its key itself; leave out --key-file.")
+        raise InvalidSetting("The server holds the key; leave out --key-file.")
     return connect_served(file)
 
 

@@ -294,7 +294,7 @@ class GrowingLadder(Mechanism):
         )
 
     def for_board(self, *, hides_others: bool = False) -> GrowingLadder:
-        """Return the settings for a board: steps depend on other teams only where it must be.
+        """Return the settings for a board: steps depend on other teams only if they must.
 
         An attacker with two accounts and no sharing gains about a third more than with one. A board
         that hides what others do cannot share with more: there every step is the largest that

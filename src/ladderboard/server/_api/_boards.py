@@ -146,12 +146,12 @@ def records(request: Request, board: Slug) -> Response:
 
 _LEDGER = public_route(types=[_LINES, _PLAIN])
 _LEDGER["responses"][200] |= {
-    "description": "Entries, each the very bytes that were hashed, and a line feed.",
+    "description": "The entries: of each the bytes that were hashed, and a line feed.",
     "content": {_LINES: _TEXT, _PLAIN: _TEXT},
     "headers": {
         **_LEDGER["responses"][200]["headers"],
         "Ledger-Entries": {
-            "description": "How many entries may be seen.",
+            "description": "The number of visible entries.",
             "schema": {"type": "integer"},
         },
         "Ledger-Head": {

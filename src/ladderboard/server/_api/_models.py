@@ -313,12 +313,14 @@ class DataFile(ResponseModel):
 
 
 class DataList(ResponseModel):
-    """The files for participants, besides sample_submission.csv, and whether one may have them."""
+    """The files for participants, besides sample_submission.csv, and whether the caller may."""
 
     files: list[DataFile]
     members: bool
     allowed: bool
-    refusal: Annotated[str | None, Field(description="Why one may not; null if one may.")]
+    refusal: Annotated[
+        str | None, Field(description="Why the caller may not have them; null if they may.")
+    ]
 
 
 class TermsText(ResponseModel):

@@ -26,25 +26,25 @@ _IF_NONE_MATCH = {
     "name": "If-None-Match",
     "in": "header",
     "required": False,
-    "description": "ETags that are held already; 304 if one is still right.",
+    "description": "The ETags of cached responses; 304 if one is still current.",
     "schema": {"type": "string"},
 }
 _SENTENCES = {
     400: "The request cannot be read.",
-    401: "No token, or none that is good here.",
+    401: "The token is missing or not valid here.",
     403: "Not allowed.",
-    404: "There is no such thing, or none that may be seen.",
-    405: "Not with this method.",
-    406: "There is no such format.",
-    408: "The rest never came.",
-    409: "Not now: the board is not open, a budget is spent, or a name is taken.",
+    404: "Not found, or not visible to you.",
+    405: "This method is not allowed here.",
+    406: "No such format is offered.",
+    408: "The rest of the request did not arrive in time.",
+    409: "Conflict: the board is not open, a budget is spent, or a name is taken.",
     413: "Too large.",
-    415: "The type or coding of the body is not known.",
-    422: "What was sent is not as it must be; errors says why.",
-    429: "Too soon, or too often.",
-    500: "The server broke down.",
-    503: "Try again; sending the same again is safe.",
-    507: "No room.",
+    415: "The media type or encoding of the body is not supported.",
+    422: "The input is not valid; `errors` says why.",
+    429: "Too many requests; `Retry-After` says when to try again.",
+    500: "Internal server error.",
+    503: "Not available now; a retry is safe.",
+    507: "The disk is full.",
 }
 _ALWAYS = (400, 401, 403, 404, 406, 422, 429, 500, 503)
 _WAITS = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}}
@@ -55,7 +55,7 @@ _HEADERS: dict[int, dict[str, Any]] = {
 }
 _ETAG = {
     "ETag": {
-        "description": "Of a reply that everybody gets.",
+        "description": "Identifies this version of a public response.",
         "schema": {"type": "string"},
     }
 }
@@ -65,10 +65,13 @@ _SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": SESSION_COOKIE,
-        "description": "The page's session; what changes anything needs X-CSRF-Token, too.",
+        "description": "A session of the pages; to change something, send X-CSRF-Token, too.",
     },
 }
-_TEXT = "Boards that stay honest. Numbers are losses; `display` carries the metric that is shown."
+_TEXT = (
+    "Leaderboards that resist overfitting. Scores are in the board's metric; `loss` is the loss "
+    "behind one."
+)
 
 
 def problem_responses(*extra_statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -92,7 +95,7 @@ def public_route(
     if tagged:
         extra["parameters"] = [_IF_NONE_MATCH]
         responses[200] = {"headers": _ETAG}
-        responses[304] = {"description": "What is held is still right.", "headers": _ETAG}
+        responses[304] = {"description": "The cached response is still current.", "headers": _ETAG}
     return {"responses": responses, "openapi_extra": {"security": OPEN, **extra}}
 
 

@@ -47,7 +47,7 @@ async def health(request: Request) -> Response:
     responses={
         **problem_responses(),
         200: {
-            "description": "Numbers, as Prometheus reads them.",
+            "description": "Metrics in Prometheus' text format.",
             "content": {"text/plain": {"schema": {"type": "string"}}},
         },
     },

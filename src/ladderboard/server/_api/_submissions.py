@@ -37,7 +37,7 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern="^[ -~]+$",
-        description="Under which this may be sent again, and is answered once.",
+        description="Requests with the same key are answered once.",
     ),
 ]
 _FILE = {"schema": {"type": "string", "format": "binary"}}
@@ -45,7 +45,7 @@ _BODY = {
     "required": True,
     "description": (
         "Predictions: a table with a row for every id, as CSV, TSV, Parquet, Arrow, JSON Lines or "
-        ".npy, which is found out. May be packed with gzip. "
+        ".npy, which is detected. May be compressed with gzip. "
         f"A raw body may also have its own content type: {', '.join(CONTENT_TYPES)}."
     ),
     "content": {
@@ -68,7 +68,7 @@ _LOCATION = {"Location": {"description": "The submission.", "schema": {"type": "
 _SUBMIT = private_route(408, 409, 413, 415, 507, requestBody=_BODY)
 _SUBMIT["responses"] |= {
     201: {
-        "description": "The submission was scored, and this is the answer.",
+        "description": "The submission was scored; this is the answer.",
         "headers": _LOCATION,
     },
     200: {
