@@ -509,8 +509,9 @@ def test_gains_by_auc_follow_the_numbers_of_each_class(folder):
         for positives in (6, 360, 1_500)
     }
     gains = {key: report.promise.resolution.gains[0] for key, report in reports.items()}
-    # The standard error of an AUC of 0.8 is about 0.0155 with 216 of 1,800 positive.
-    assert 0.022 < gains[360] < 0.028
+    # The standard error of an AUC of 0.8 is about 0.0155 with 216 of 1,800 positive; the ladder
+    # rounds it up to 0.0172.
+    assert 0.025 < gains[360] < 0.031
     assert gains[1_500] < 0.8 * gains[360]
     assert gains[6] > 4 * gains[360]
     assert re.search(r"near AUC 0.8: 0.02\d after a team's first", " ".join(reports[360].lines))

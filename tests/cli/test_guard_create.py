@@ -337,11 +337,11 @@ def test_the_default_says_what_shows_and_what_an_attacker_gains(run_guard, tmp_p
         *("--loss", "squared", "--range", "0,10"),
     )
     shown = " ".join(regression.out.split())
-    assert "shows near any score: 1.7 standard errors after the first record" in shown
+    assert "shows near any score: 2.3 standard errors after the first record" in shown
     assert "could make a model look 3.8 standard errors better than it is" in shown
     auc = run_guard(
         *("create", "auc.db", "--labels", str(labels), "--questions", "100", "--metric", "roc_auc")
     )
     shown = " ".join(auc.out.split())
-    assert "Metric: AUC. The smallest gain that shows near AUC 0.8: 0.016 after the first" in shown
+    assert "Metric: AUC. The smallest gain that shows near AUC 0.8: 0.02 after the first" in shown
     assert "standard errors" not in shown

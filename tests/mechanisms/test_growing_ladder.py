@@ -23,7 +23,7 @@ from ladderboard.mechanisms._growing._ladder import (
     readable_grid,
     standard_error_units,
 )
-from ladderboard.mechanisms._session import standard_error_class
+from ladderboard.mechanisms._session import largest_standard_error, standard_error_class
 
 UNIT = 10**12
 
@@ -281,18 +281,32 @@ def test_calibrated_settings_show_what_is_promised():
 
 
 def test_calibrated_steps_that_follow_the_model_show_what_is_promised():
-    """In standard errors: 1 at first, 3.6 after three changes and 8 after eight.
+    """In released standard errors: 1 at first, 3.6 after three changes and 8 after eight.
 
     From 10,000 examples on, an eighth more.
     """
+    error = largest_standard_error(standard_error_class(1e-3))
     for n, factor in ((1_000, 1), (5_000, 1), (10_000, 1.13), (100_000, 1.13)):
         for questions in (100, 1_000):
             ladder = lb.GrowingLadder.calibrated(n, questions, scale="model")
             for changes, limit in ((0, 1), (3, 3.6 * factor), (8, 8 * factor)):
                 gain = ladder.smallest_visible_gain(
-                    n=n, released=0.01, changes=changes, standard_error=1e-3
+                    n=n, released=0.01, changes=changes, standard_error=error
                 )
-                assert gain < limit * 1e-3
+                assert gain < limit * error
+
+
+def test_a_stated_gain_goes_by_the_standard_error_as_the_ladder_rounds_it_up():
+    """A ladder knows classes only: every error of one has the gain of its largest."""
+    ladder = lb.GrowingLadder.calibrated(5_000, 1_000, scale="model")
+
+    def gain(error):
+        return ladder.smallest_visible_gain(n=5_000, released=0.05, standard_error=error)
+
+    for error_class in range(60, 68):
+        largest = largest_standard_error(error_class)
+        assert gain(largest) == gain(0.75 * largest)  # the class before ends at 0.71 of it
+        assert gain(1.0001 * largest) == pytest.approx(math.sqrt(2) * gain(largest), rel=1e-3)
 
 
 # The number of examples and standard errors of models with AUC .70, .80, .85 and .90 and normal

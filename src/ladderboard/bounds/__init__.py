@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from ladderboard.bounds._resolution import describe_gains as describe_gains
     from ladderboard.bounds._resolution import describe_resolution as describe_resolution
     from ladderboard.bounds._resolution import resolution as resolution
+    from ladderboard.bounds._resolution import unknown_standard_error as unknown_standard_error
     from ladderboard.mechanisms import VisibleChange
 
 __all__ = [
@@ -128,6 +129,7 @@ __getattr__, __dir__ = lazy_exports(
             "describe_gains",
             "describe_resolution",
             "resolution",
+            "unknown_standard_error",
         ),
         "ladderboard.mechanisms": ("VisibleChange",),
     },

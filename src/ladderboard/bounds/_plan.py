@@ -33,6 +33,7 @@ from ladderboard.bounds._resolution import (
     TYPICAL_LOSS,
     describe_resolution,
     resolution,
+    unknown_standard_error,
 )
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms import GrowingLadder
@@ -330,7 +331,7 @@ class PlannedMetric:
         return costs.get(self.metric.shown_as, score)
 
     def _error(self, n: int) -> float | None:
-        """Return the standard error on n examples."""
+        """Return the standard error on n examples; None if gains are stated in standard errors."""
         return self.standard_error if self.spread is None else self.spread / math.sqrt(n)
 
     @property
@@ -350,7 +351,7 @@ class PlannedMetric:
         if not self.metric.loss.is_binary:
             error = self._error(n)
             if error is None:
-                error = 1 / math.sqrt(n)  # any will do: gains are multiples of it
+                error = unknown_standard_error(n)
             else:
                 factors = {"percent": 0.01, "root": 2 * (self.best or 0.0)}
                 error *= factors.get(self.metric.shown_as, 1.0) / self._scale
@@ -364,7 +365,7 @@ class PlannedMetric:
         None if it is more than is left to gain.
         """
         if self.in_standard_errors:
-            return loss * math.sqrt(n)
+            return loss / unknown_standard_error(n)
         cost = loss * self._scale
         if self.metric.shown_as == "root":
             left = (self.best or 0.0) ** 2 - cost
@@ -686,8 +687,8 @@ def plan(
     1173
     >>> auc = plan(n=5_000, questions=1_000, metric="roc_auc", best=0.9, standard_error=0.008)
     >>> print(auc.shown[0])
-    The smallest gain that shows near AUC 0.9: 0.013 after the first record, 0.026 after the third,
-    0.06 after the eighth.
+    The smallest gain that shows near AUC 0.9: 0.014 after the first record, 0.028 after the third,
+    0.064 after the eighth.
     """
     request = PlanRequest.read(n, questions, error, beta)
     planned = PlannedMetric.read(metric, best, standard_error, positives)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ladderboard._formatting import format_count
-from ladderboard.mechanisms import Exact
+from ladderboard.mechanisms import Exact, largest_standard_error, standard_error_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +116,15 @@ def resolution(
         None if gain is None else min(gain * scale, exact),
         exact,
     )
+
+
+def unknown_standard_error(n: int) -> float:
+    """Return one for gains that are stated in standard errors: of those that are rounded up most.
+
+    A ladder goes by the largest standard error of a class.
+    """
+    error_class = standard_error_class(1 / math.sqrt(n)) - 1
+    return largest_standard_error(error_class) * (1 + 1e-6)
 
 
 def describe_resolution(

@@ -36,6 +36,7 @@ from ladderboard.mechanisms._session import (
 from ladderboard.mechanisms._session import LadderChanges as LadderChanges
 from ladderboard.mechanisms._session import changes_of_others as changes_of_others
 from ladderboard.mechanisms._session import largest_standard_error as largest_standard_error
+from ladderboard.mechanisms._session import standard_error_class as standard_error_class
 from ladderboard.mechanisms._session import to_float_vector as to_float_vector
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout

@@ -1,7 +1,6 @@
 """``ladderboard guard create``: labels, a loss, a mechanism and a budget in one file."""
 
 import json
-import math
 from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -290,6 +289,7 @@ def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
         TYPICAL_LOSS,
         describe_resolution,
         resolution,
+        unknown_standard_error,
     )
     from ladderboard.holdout import format_risk, format_risk_gain  # noqa: PLC0415 - same
 
@@ -297,7 +297,7 @@ def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
     ladders, metric = rules["ladders"], rules.get("metric")
     by_model = mechanism.needs == "standard_error"
     typical = guard.plausible_model() if by_model else (TYPICAL_LOSS, None)
-    released, error = typical or (1.0, 0.5 / math.sqrt(rules["worth"]))
+    released, error = typical or (1.0, unknown_standard_error(rules["worth"]))
     released = round(released, 3)  # of a plausible model: more digits would say nothing
     result = resolution(
         mechanism,

@@ -72,6 +72,7 @@ _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS = 1_000
 _UNSHARED_ACCOUNTS = 2
+_CLASS_ROUNDING = 1e-9  # of the largest standard error of a class, as a double
 _LEAST_DEVIATION = 0.5  # of losses, as a share of the released value
 # What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
 # protection; the powers of questions, step and n; a factor for several accounts. It fits the tables
@@ -409,7 +410,7 @@ class GrowingLadder(Mechanism):
         """The gain below ``released`` that passes the step, with the noise that is drawn for it.
 
         With ``scale="model"`` this is for a model whose standard error is that of the best one, or
-        that of a zero-one loss if it is not given.
+        that of a zero-one loss if it is not given. Ladders go by its class, so it is rounded up.
 
         >>> mechanism = GrowingLadder(step=1)
         >>> [round(mechanism.smallest_visible_gain(n=10_000, changes=b), 4) for b in (0, 3, 8)]
@@ -423,6 +424,9 @@ class GrowingLadder(Mechanism):
             error = _fixed_point.to_units(standard_error)
         compared = error
         if self.follows_model:
+            # A released standard error, the largest of its class, stays what it is.
+            own_class = standard_error_class(_fixed_point.from_units(error) * (1 - _CLASS_ROUNDING))
+            compared = error = math.isqrt(1 << own_class)
             best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
             compared = max(error, self._least_error(Setup(n, 0.0, 1.0), best))
         return self._visible_gain(self._rung(compared, error, changes, others), power)
