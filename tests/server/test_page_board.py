@@ -428,6 +428,8 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
     live_server.call("PUT", path, live_server.organiser)
     final = live_server.call("GET", "/boards/first/finals").json()
     assert [row["band"] for row in final["rows"]] == [1, 2]
+    # Bob and Ada could not be told apart; nobody but Ada could be ahead of Bob, or behind Cy.
+    assert [row["ranks"] for row in final["rows"]] == [[1, 1], [2, 2]]
     assert [team["name"] for team in final["prizes"][0]["teams"]] == ["Bob"]
     live_server.amend(visibility="anonymous")
     final = live_server.call("GET", "/boards/first/finals").json()

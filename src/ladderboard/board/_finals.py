@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_count, format_time
 from ladderboard.board._access import check_permission
@@ -33,22 +35,22 @@ from ladderboard.board._rules import round_for_display, to_metric
 from ladderboard.board._standings import rank_by_mean
 from ladderboard.board._submissions import open_stored_predictions, read_secret_side
 from ladderboard.board._webhooks import queue_event
-from ladderboard.bounds import MAX_COMPARED_MODELS, mean_ranks, rank_ranges
+from ladderboard.bounds import MAX_COMPARED_MODELS, RankComparison, compare_teams, mean_ranks
 from ladderboard.errors import InvalidSetting, NotFound, NotOpen
 from ladderboard.holdout import iter_decrypted_entries, write_bundle_opening
 from ladderboard.ledger import (
     Commitment,
     ScoredQuestion,
+    decode,
     digest,
     encode,
     write_bundle,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ladderboard.board._access import Caller
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
     from ladderboard.board._standings import FurtherValues
     from ladderboard.board._submissions import Sandbox
+    from ladderboard.bounds import RankRange
     from ladderboard.ledger import (
         BookTransaction,
         BundleWriter,
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
 
 _PAGE_ROWS = 1000
 _CHUNK_BYTES = 2**20
+_COMPARISON_KEY = "comparison of the finals"
 
 
 class _Finalist(NamedTuple):
@@ -150,7 +154,7 @@ class BoardCloser:
         entrants = []
         if board.epoch_of(row).ranked:
             entrants = self._choose_finalists(row, rules, candidates, sandbox=sandbox)
-        final = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
+        final, comparison = self._score_finalists(row, rules, entrants, ranks, now, sandbox=sandbox)
         salt = board.book.environment.salt()
 
         def record_close(transaction: BookTransaction) -> None:
@@ -171,6 +175,7 @@ class BoardCloser:
             transaction.close(**summary)
             opening = encode({"salt": standings.salt, "content": standings.content})
             board.book.store_encrypted(view, STANDINGS_KEY, opening)
+            board.book.store_encrypted(view, _COMPARISON_KEY, comparison)
             visibility = "public" if now.visibility == "frozen" else now.visibility
             update_board(
                 view,
@@ -229,12 +234,13 @@ class BoardCloser:
         now: int,
         *,
         sandbox: Sandbox | None,
-    ) -> dict[str, Any] | None:
+    ) -> tuple[dict[str, Any] | None, bytes]:
+        """Return the final ranking, and which teams were found to be ahead of which."""
         board = self._board
         table = board.epoch_of(row).table
         private = split_mask(table, "private")
         if private is None or not private.any():
-            return None
+            return None, b""
         scorers, deciding = make_scorers(table, rules, "private"), rules.final_metric_number
         scorer = scorers[deciding or 0]
         compares = not scorer.loss.at_close_only  # nothing is known of single examples
@@ -271,9 +277,9 @@ class BoardCloser:
             if deciding is None:
                 final_row["mean_rank"] = keys[index]
             rows.append(final_row)
-        _set_rank_ranges(rows, compared, rules.beta)
+        comparison = _set_rank_ranges(rows, compared, rules.beta)
         rank_finals(rows)
-        return {
+        final = {
             "board": board.slug,
             "closed": format_time(now),
             "n": effective_n,
@@ -281,6 +287,7 @@ class BoardCloser:
             "beta": rules.beta,
             "rows": rows,
         }
+        return final, comparison
 
 
 def _final_row(
@@ -305,28 +312,57 @@ def _final_row(
 
 def _set_rank_ranges(
     rows: list[dict[str, Any]], compared: list[tuple[str, NDArray[np.float32]]], beta: float
-) -> None:
-    """Set the ranks that the data allow each team, and its band; baselines have none."""
+) -> bytes:
+    """Set the ranks that the data allow each team, and its band; baselines have none.
+
+    Returns which teams are ahead of which, to be stored; empty if they were not compared. The
+    ledger commits to the ranges of all teams, and a team can be disqualified at any time.
+    """
     if not compared:
-        return
+        return b""
     teams = list(dict.fromkeys(team for team, _ in compared))
-    ranges = rank_ranges(
+    comparison = compare_teams(
         [contributions for _, contributions in compared],
         teams=[teams.index(team) for team, _ in compared],
         beta=beta,
     )
-    by_team = dict(zip(teams, ranges, strict=True))
+    _set_ranges(rows, dict(zip(teams, comparison.ranges(), strict=True)))
+    return encode({"teams": teams, "ahead": np.packbits(comparison.ahead).tobytes()})
+
+
+def _set_ranges(rows: list[dict[str, Any]], ranges: Mapping[str, RankRange]) -> None:
     for row in rows:
         if not row["baseline"]:
-            best, worst, band = by_team[row["team"]["id"]]
+            best, worst, band = ranges[row["team"]["id"]]
             row["ranks"], row["band"] = [best, worst], band
+
+
+def rank_remaining(
+    board: BoardContext, view: ReadView, rows: list[dict[str, Any]], *, removed: int
+) -> None:
+    """Rank a final ranking from which so many disqualified teams were taken out."""
+    known = removed and view.get_value(_COMPARISON_KEY) is not None  # not by older versions
+    content = board.book.read_encrypted(_COMPARISON_KEY) if known else b""
+    if content:
+        stored = decode(content)
+        teams, count = stored["teams"], len(stored["teams"])
+        bits = np.unpackbits(np.frombuffer(stored["ahead"], dtype=np.uint8), count=count**2)
+        ahead = bits.reshape(count, count).astype(np.bool_)
+        left = [row["team"]["id"] for row in rows if not row["baseline"]]
+        places = [teams.index(team) for team in left]
+        comparison = RankComparison(
+            ahead[np.ix_(places, places)], np.arange(len(left), dtype=float)
+        )
+        _set_ranges(rows, dict(zip(left, comparison.ranges(), strict=True)))
+        removed = 0
+    rank_finals(rows, removed=removed)
 
 
 def rank_finals(rows: list[dict[str, Any]], *, removed: int = 0) -> None:
     """Set ranks, equal ones for equal scores, and how far each team moved.
 
-    Both ranks count only the teams in the rows: ``removed`` teams were disqualified. Each of them
-    may have been ahead of a team, so its range of ranks begins that much earlier.
+    Both ranks count only the teams in the rows: ``removed`` teams were disqualified. Where it is
+    not known which teams they were ahead of, every range of ranks begins that much earlier.
     """
     teams = [row for row in rows if not row["baseline"]]
     public = sorted(row["public_rank"] for row in teams if row["public_rank"] is not None)

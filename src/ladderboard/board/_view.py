@@ -14,7 +14,7 @@ from ladderboard.board._access import (
     remaining_quota,
     serialize_budget,
 )
-from ladderboard.board._finals import rank_finals, serialize_final_row
+from ladderboard.board._finals import rank_remaining, serialize_final_row
 from ladderboard.board._model import (
     BoardRecord,
     LeaderboardRow,
@@ -514,8 +514,9 @@ class View:
         with self._board.reading() as view:
             teams = {team.id: team for team in list_teams(view)}
             own_id = self._own_team_id(view)
-        remaining = [row for row in final["rows"] if not teams[row["team"]["id"]].disqualified]
-        rank_finals(remaining, removed=len(final["rows"]) - len(remaining))
+            remaining = [row for row in final["rows"] if not teams[row["team"]["id"]].disqualified]
+            removed = len(final["rows"]) - len(remaining)
+            rank_remaining(self._board, view, remaining, removed=removed)
         rules = self._board.rules_of(row)
         final["metric"] = rules.final_metric or rules.display.name
         final["display"] = rules.final_display.describe()

@@ -43,7 +43,9 @@ if TYPE_CHECKING:
     from ladderboard.bounds._paper import PaperBound, Privacy, paper
     from ladderboard.bounds._plan import Plan, PlanRow, plan
     from ladderboard.bounds._ranks import MAX_COMPARED_MODELS as MAX_COMPARED_MODELS
+    from ladderboard.bounds._ranks import RankComparison as RankComparison
     from ladderboard.bounds._ranks import RankRange, rank_ranges
+    from ladderboard.bounds._ranks import compare_teams as compare_teams
     from ladderboard.bounds._ranks import mean_ranks as mean_ranks
     from ladderboard.bounds._resolution import MORE_ROWS as MORE_ROWS
     from ladderboard.bounds._resolution import RECORDS as RECORDS
@@ -120,7 +122,14 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "_paper": ("PaperBound", "Privacy", "paper"),
         "_plan": ("Plan", "PlanRow", "plan"),
-        "_ranks": ("MAX_COMPARED_MODELS", "RankRange", "mean_ranks", "rank_ranges"),
+        "_ranks": (
+            "MAX_COMPARED_MODELS",
+            "RankComparison",
+            "RankRange",
+            "compare_teams",
+            "mean_ranks",
+            "rank_ranges",
+        ),
         "_resolution": (
             "MORE_ROWS",
             "RECORDS",

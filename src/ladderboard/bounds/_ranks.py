@@ -38,6 +38,23 @@ class RankRange(NamedTuple):
     band: int
 
 
+class RankComparison(NamedTuple):
+    """Which teams are better than which beyond doubt, and the scores by which they are ordered.
+
+    ``ahead[i, j]`` is whether team i is better than team j.
+    """
+
+    ahead: NDArray[np.bool_]
+    scores: NDArray[np.float64]
+
+    def ranges(self) -> list[RankRange]:
+        """Return the range of ranks of each team, and its band."""
+        best = 1 + self.ahead.sum(axis=0)
+        worst = len(self.ahead) - self.ahead.sum(axis=1)
+        bands = _bands(self.scores, self.ahead)
+        return list(map(RankRange, best.tolist(), worst.tolist(), bands))
+
+
 def rank_ranges(
     losses: ArrayLike,
     *,
@@ -75,6 +92,18 @@ def rank_ranges(
     >>> [tuple(team) for team in rank_ranges(errors)]
     [(1, 2, 1), (1, 2, 1), (3, 3, 2), (4, 4, 3)]
     """
+    return compare_teams(losses, teams=teams, beta=beta, seed=seed, slack=slack).ranges()
+
+
+def compare_teams(
+    losses: ArrayLike,
+    *,
+    teams: Sequence[int] | None = None,
+    beta: float = 0.05,
+    seed: int = 0,
+    slack: float = 0.0,
+) -> RankComparison:
+    """Return the comparisons behind :func:`rank_ranges`, which has the same parameters."""
     matrix = np.asarray(losses)
     if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
         raise InvalidSetting("losses must be finite numbers, a row for each model.")
@@ -85,11 +114,9 @@ def rank_ranges(
     means = matrix.mean(axis=1, dtype=np.float64)
     better = _better_pairs(matrix, beta, seed, 1 + slack)
     ahead = _combine_models(better, owners)
-    best = 1 + ahead.sum(axis=0)
-    worst = len(ahead) - ahead.sum(axis=1)
     scores = np.full(len(ahead), np.inf)
     np.minimum.at(scores, owners, means)
-    return list(map(RankRange, best.tolist(), worst.tolist(), _bands(scores, ahead)))
+    return RankComparison(ahead, scores)
 
 
 def _better_pairs(matrix: NDArray[Any], beta: float, seed: int, factor: float) -> NDArray[np.bool_]:
