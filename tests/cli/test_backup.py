@@ -39,6 +39,19 @@ def test_create_prints_a_line_per_board_and_keep_deletes_old_backups(run_cli, bo
     )
 
 
+def test_check_counts_submissions_and_no_charges(run_cli, boards):
+    to, key = boards
+    run_cli("board", "pause", "first")
+    run_cli("board", "resume", "first", "--charge", 2)
+    run_cli("backup", "create", "backups", *to)
+    result = run_cli("backup", "check", "backups", *key, "--database", "ladderboard.db")
+    assert "  first: restored and recomputed, 1 submission.\n" in result.out
+    run_cli("board", "pause", "first")
+    run_cli("board", "resume", "first", "--charge", 3)
+    result = run_cli("backup", "check", "backups", *key, "--database", "ladderboard.db")
+    assert "first has 2 more entries, 0 of them submissions" in result.out
+
+
 def test_create_checks_everything_before_it_asks_for_a_passphrase(run_cli, boards, monkeypatch):
     prompts = []
 

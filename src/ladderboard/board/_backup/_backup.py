@@ -313,7 +313,7 @@ def _check_dump(
         if not _continues_backup(view, board):
             reason = "its ledger does not match the manifest."
             return BackupCheck(board.board, wrong=f"{board.file} is from another time: {reason}")
-        return BackupCheck(board.board, state.asked + state.charged)
+        return BackupCheck(board.board, state.asked)
 
 
 def _continues_backup(view: ReadView, board: BackedUpBoard) -> bool:
@@ -372,7 +372,7 @@ def compare_with_database(
                 continue
         gap.entries[board.board] = state.entries - board.entries
         if board.board in questions:
-            gap.questions[board.board] = state.asked + state.charged - questions[board.board]
+            gap.questions[board.board] = state.asked - questions[board.board]
     return gap
 
 
