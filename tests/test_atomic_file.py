@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ladderboard import _atomic_file
-from ladderboard._atomic_file import atomic_write
+from ladderboard._atomic_file import absolute_path, atomic_write
 
 
 def mode(path):
@@ -66,3 +66,12 @@ def test_without_hard_links_no_file_is_replaced_either(tmp_path, monkeypatch):
     with pytest.raises(FileExistsError):
         atomic_write(path, b"second", replace=False)
     assert path.read_bytes() == b"first"
+
+
+def test_an_absolute_path_has_no_dots_unless_a_link_gives_them_a_meaning(tmp_path):
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "data" / "deep")
+    assert absolute_path(tmp_path / "etc" / ".." / "boards.db") == tmp_path / "boards.db"
+    assert absolute_path(tmp_path / "data" / ".." / "link") == tmp_path / "link"
+    through_link = tmp_path / "link" / ".." / "boards.db"  # data/boards.db, not boards.db
+    assert absolute_path(through_link) == through_link

@@ -16,8 +16,10 @@ SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")  # of the files that SQLite write
 
 
 def absolute_path(path: Path | str) -> Path:
-    """Return an absolute path without ``..``; links are not followed."""
-    return Path(os.path.normpath(Path(path).absolute()))
+    """Return an absolute path, without ``..`` unless a link before it leads elsewhere."""
+    plain = Path(path).absolute()
+    normal = os.path.normpath(plain)
+    return Path(normal) if os.path.realpath(normal) == os.path.realpath(plain) else plain
 
 
 @contextmanager

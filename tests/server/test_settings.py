@@ -150,6 +150,7 @@ def test_paths_in_a_file_start_from_its_folder(write_settings, tmp_path, monkeyp
     assert settings["serve.spool"] == tmp_path / "home" / "spool"
     for address, expected in (
         ("sqlite:///boards.db", f"sqlite:///{tmp_path}/boards.db"),
+        ("../data/boards.db", str(tmp_path.parent / "data" / "boards.db")),
         ("/srv/boards.db", "/srv/boards.db"),
         ("postgresql://me@there/boards", "postgresql://me@there/boards"),
     ):

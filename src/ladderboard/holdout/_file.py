@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ladderboard._atomic_file import SQLITE_SUFFIXES, atomic_write
+from ladderboard._atomic_file import SQLITE_SUFFIXES, absolute_path, atomic_write
 from ladderboard.errors import InvalidSetting, InvalidState, StaleCopy, storage_error
 from ladderboard.files import DeclaredColumns
 from ladderboard.holdout._sample import (
@@ -179,8 +179,8 @@ class GuardFile:
     @classmethod
     def resolve(cls, path: Path | str, key_file: Path | str | None, **options: Any) -> GuardFile:
         """Return a guard file with absolute paths."""
-        key_path = None if key_file is None else Path(key_file).absolute()
-        return cls(Path(path).absolute(), key_path, **options)
+        key_path = None if key_file is None else absolute_path(key_file)
+        return cls(absolute_path(path), key_path, **options)
 
     def for_other_process(self) -> GuardFile:
         """Return it for another process, which has its own clock and salts."""

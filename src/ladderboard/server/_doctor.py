@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_count, format_size
 from ladderboard._version import __version__
 from ladderboard.board import (
@@ -600,7 +601,7 @@ def _check_storage(settings: ResolvedSettings) -> Iterator[Finding]:
     """Check the database, key file and disks."""
     address: str = settings["database"]
     file = sqlite_path(address)
-    path = None if file is None else Path(file).absolute()
+    path = None if file is None else absolute_path(file)
     try:
         findings, state = _check_database(address, path)
     except OSError as error:
@@ -640,7 +641,7 @@ def _check_disks(settings: ResolvedSettings, path: Path | None) -> Iterator[Find
     if path is not None:
         yield check_disk("disk of the database", path.parent)
     if settings["serve.spool"] is not None:
-        yield check_disk("disk of the spool", settings["serve.spool"].absolute())
+        yield check_disk("disk of the spool", absolute_path(settings["serve.spool"]))
     try:
         folder = Path(tempfile.gettempdir())
     except OSError:

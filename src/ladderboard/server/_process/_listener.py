@@ -14,7 +14,6 @@ import sys
 import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,13 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ladderboard import _settings
+from ladderboard._atomic_file import absolute_path
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidSetting, StorageFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 
 try:
@@ -199,7 +200,7 @@ def listen_on_unix_socket(path: Path | str, mode: int = 0o660) -> Listener:
 
     A stale socket of a guard is replaced; anything else at the path is refused.
     """
-    path = Path(path).absolute()
+    path = absolute_path(path)
     if fcntl is None or not hasattr(socket, "AF_UNIX"):
         raise InvalidSetting("Unix sockets are not available on this system; serve on a port.")
     if len(os.fsencode(path)) > _MAX_SOCKET_PATH:

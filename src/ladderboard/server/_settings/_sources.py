@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_settings import EnvSettingsSource
 
+from ladderboard._atomic_file import absolute_path
 from ladderboard.errors import InvalidSetting
 from ladderboard.server._settings._model import (
     SETTINGS,
@@ -274,7 +275,7 @@ def _with_base(setting: Setting, value: Any, base: Path) -> Any:
     if setting.name == "sign_in" and isinstance(value, dict):
         return {
             name: {
-                key: os.fspath(base / os.path.expanduser(text))  # noqa: PTH111 - as below
+                key: _path_from(base, text)
                 if key == "client_secret_file" and isinstance(text, str)
                 else text
                 for key, text in table.items()
@@ -287,8 +288,11 @@ def _with_base(setting: Setting, value: Any, base: Path) -> Any:
     is_path = setting.type is Path or setting.name == "database"
     if not is_path or not isinstance(path, str) or not path:
         return value
-    absolute = os.fspath(base / os.path.expanduser(path))  # noqa: PTH111 - keeps an unknown ~user
-    return value.removesuffix(path) + absolute
+    return value.removesuffix(path) + _path_from(base, path)
+
+
+def _path_from(base: Path, text: str) -> str:
+    return str(absolute_path(base / os.path.expanduser(text)))  # noqa: PTH111 - keeps unknown ~user
 
 
 def _parse_toml(path: Path, content: bytes) -> dict[str, Any]:
