@@ -1,6 +1,7 @@
 """``ladderboard team``: tokens, invitations and disqualification."""
 
 import sqlite3
+import time
 
 import pytest
 
@@ -71,10 +72,8 @@ def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
     tokens = made.out.splitlines()
     assert len(set(tokens)) == 20
     assert all(token.startswith("lb_invitation_") for token in tokens)
-    assert (
-        "20 invitations to first (for one team each, valid for 7 days) went to standard output"
-        in made.err
-    )
+    after_a_week = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 7 * 86_400))
+    assert f"20 invitations to first (for one team each, valid until {after_a_week}" in made.err
     arguments = ["--count", "2", "--url", "https://boards.example.org/"]
     links = run_cli("team", "invite", "first", *arguments).out.splitlines()
     assert all(
@@ -85,6 +84,11 @@ def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
     assert answer["urls"][0].endswith(f"#{answer['invitation']}")
     assert run_cli("board", "amend", "first", "--set", "end=2099-01-31 AoE").code == 0
     assert run_cli("team", "invite", "first", "--json").json["days"] == 366  # the longest
+    deadline = time.strftime("%Y-%m-%dT12:00:00Z", time.gmtime(time.time() + 30 * 86_400))
+    assert run_cli("board", "amend", "first", "--set", f"end={deadline}").code == 0
+    assert run_cli("team", "invite", "first", "--json").json["expires"] == deadline
+    shown = run_cli("team", "invite", "first").err
+    assert f"valid until {deadline[:10]} 12:00 UTC" in shown
 
 
 def test_a_team_is_disqualified_and_reinstated(run_cli, board):

@@ -1,10 +1,12 @@
 """``ladderboard team``: the teams of a board."""
 
+import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ladderboard import _settings
+from ladderboard._formatting import format_time
 from ladderboard.cli._app import make_group
 from ladderboard.cli._bundle import confirm
 from ladderboard.cli._database import (
@@ -183,18 +185,21 @@ def invite(
     place = None if address is None else f"{address.url}/boards/{board}/join"
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
-        days = opened.teams.invitation_days() if days is None else days
+        end = opened.teams.invitation_end(time.time(), days)
         tokens = [opened.teams.invite(organiser(), days=days) for _ in range(count)]
     if address is not None and _settings.is_loopback(address.host):
         echo_err(f"Only this machine reaches {address.url}; give its public address with --url.")
     links = [token if place is None else f"{place}#{token}" for token in tokens]
     if as_json:
         listed = {"invitations": tokens, "urls": [] if place is None else links}
-        echo_json({"board": board, "invitation": tokens[0], "days": days, **listed})
+        left = (end - time.time()) / 86400 if days is None else days
+        times = {"days": round(left, 4), "expires": format_time(end)}
+        echo_json({"board": board, "invitation": tokens[0], **times, **listed})
         return
     what = "An invitation" if count == 1 else f"{count:,} invitations"
     each = "" if count == 1 else " each"
-    echo_secret(f"{what} to {board} (for one team{each}, valid for {days:g} days)", *links)
+    until = format_minute(format_time(end))
+    echo_secret(f"{what} to {board} (for one team{each}, valid until {until} UTC)", *links)
 
 
 def list_(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.board._access import (
@@ -111,21 +110,27 @@ class Teams:
 
         return self._board.queue.run(insert_team)
 
-    def invitation_days(self) -> int:
-        """Return for how many days an invitation is valid by default: until the deadline, or 7."""
-        deadline = self._board.rules.deadline
-        left = 0 if deadline is None else deadline - self._board.book.environment.clock()
-        return min(math.ceil(left / 86400), _MAX_DAYS) if left > 0 else _USUAL_DAYS
+    def invitation_end(self, now: float, days: float | None = None) -> int:
+        """Return when an invitation made now ends.
 
-    def invite(self, caller: Caller, *, days: float = _USUAL_DAYS) -> str:
-        """Return an invitation for one team, valid for the given number of days."""
+        After the given number of days; without one at the deadline, or after 7 days.
+        """
+        if days is None:
+            left = (self._board.rules.deadline or 0) - int(now)
+            return int(now) + (min(left, _MAX_DAYS * 86400) if left > 0 else _USUAL_DAYS * 86400)
+        return int(now) + int(days * 86400)
+
+    def invite(self, caller: Caller, *, days: float | None = None) -> str:
+        """Return an invitation for one team, which ends as :meth:`invitation_end` says."""
         check_permission(caller, "teams")
-        check_days(days)
+        if days is not None:
+            check_days(days)
         token = new_token("invitation", self._board.book.environment.salt)
 
         def insert_invitation(transaction: BookTransaction) -> str:
             now = transaction.now
-            credential = new_credential(token, "invitation", now, expires=now + int(days * 86400))
+            end = self.invitation_end(now, days)
+            credential = new_credential(token, "invitation", now, expires=end)
             insert(transaction.view, CREDENTIAL, credential)
             return token
 

@@ -351,13 +351,14 @@ def _add_team(board: Board, caller: Caller, form: Form) -> TokenCreated:
 
 
 def _invite(board: Board, caller: Caller, form: Form) -> TokenCreated:
-    typed = form.get("days", "").strip() or str(board.teams.invitation_days())
-    if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
+    typed = form.get("days", "").strip()
+    if typed and not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", typed):
         raise InvalidSetting("The lifetime of an invitation must be a number of days, such as 7.")
     count = _parse_whole_number("The number of invitations", form.get("count", "")) or 1
     if count > _MAX_INVITATIONS:
         raise InvalidSetting(f"At most {_MAX_INVITATIONS} invitations can be made at once.")
-    tokens = [board.teams.invite(caller, days=float(typed)) for _ in range(count)]
+    days = float(typed) if typed else None
+    tokens = [board.teams.invite(caller, days=days) for _ in range(count)]
     return TokenCreated("invitation", "\n".join(tokens))
 
 

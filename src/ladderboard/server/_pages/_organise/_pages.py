@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from ladderboard._formatting import shared_decimals
+from ladderboard._formatting import format_time, shared_decimals
 from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError, NotFound
 from ladderboard.server._api import Slug, TeamId
@@ -174,7 +174,7 @@ def read_invitations(board: Board, caller: Caller, page: int) -> dict[str, Any]:
         "tokens": _read_tokens(board, caller, ("invitation", "member"), page),
         "invited": _count_invitations(board, caller),
         "free": max(budget["teams"] - budget["registered"], 0),
-        "days": board.teams.invitation_days(),
+        "end": format_time(board.teams.invitation_end(board.book.environment.clock())),
     }
 
 
