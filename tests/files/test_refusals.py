@@ -77,7 +77,7 @@ def test_many_wrong_columns_make_a_short_refusal():
 def test_modules_that_read_predictions_never_use_labels():
     """A roster holds only ids, the declared kind and the shape of a table."""
     assert list(inspect.signature(read_predictions).parameters) == [
-        "source", "roster", "loss", "format", "limits",
+        "source", "roster", "loss", "format", "limits", "notes",
     ]  # fmt: skip
     table = read_holdout(b"id,label\na,1\nb,2\n")
     other_table = read_holdout(b"id,label\na,5\nb,7\n")

@@ -120,6 +120,21 @@ def test_predictions_are_the_same_as_in_this_process(tmp_path):
     run_with_parsers(work)
 
 
+def test_a_check_says_how_a_file_is_read():
+    async def work(parsers, _):
+        board_spec, body = BODIES["text ids"]
+        plain = b"\n".join([b"score", *[b"1"] * N])
+        assert await parsers.check(board_spec, Body(body)) == []
+        (note,) = await parsers.check(board_spec, Body(plain))
+        assert note.endswith("matched by position: the first is 'row-0', the last 'row-299'.")
+        with pytest.raises(InvalidPredictions):
+            await parsers.check(board_spec, Body(b"score\n1\n"))
+        submission = await parsers.read(board_spec, Body(body))  # predictions again
+        assert_same(submission, AlignedPredictions.from_values(NUMBERS))
+
+    run_with_parsers(work)
+
+
 def test_a_file_is_read_like_bytes_and_may_be_closed_at_once(tmp_path):
     board_spec, body = BODIES["text ids"]
     path = tmp_path / "body"

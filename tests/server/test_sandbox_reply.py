@@ -9,7 +9,12 @@ import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
 from ladderboard.files import Limits, Problem, Roster
 from ladderboard.server._sandbox import _worker as wire
-from ladderboard.server._sandbox._process import InvalidWorkerReply, Spec, read_refusal
+from ladderboard.server._sandbox._process import (
+    InvalidWorkerReply,
+    Spec,
+    read_notes,
+    read_refusal,
+)
 
 N = 4
 ONE = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())
@@ -119,3 +124,10 @@ def test_control_characters_are_removed_from_a_refusal():
 def test_invalid_refusals_are_rejected(form):
     with pytest.raises(InvalidWorkerReply):
         read_refusal(form)
+
+
+@pytest.mark.parametrize("form", [b"", b"{}", b"[1]", b"[" * 100_000, json.dumps(["x"] * 101)])
+def test_invalid_notes_are_rejected(form):
+    assert read_notes(b'["one\\u001b two"]') == ["one? two"]
+    with pytest.raises(InvalidWorkerReply):
+        read_notes(form)

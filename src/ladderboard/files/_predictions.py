@@ -69,6 +69,7 @@ def read_predictions(
     *,
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
+    notes: list[str] | None = None,
 ) -> NDArray[Any]:
     r"""Return predictions in the holdout's order, fit for ``loss.score``.
 
@@ -85,6 +86,8 @@ def read_predictions(
         One of csv, tsv, parquet, arrow, jsonl, npy; detected if not given.
     limits
         The maximum size of a file.
+    notes
+        Sentences on which columns were taken are appended to this list, if it is given.
 
     Raises
     ------
@@ -97,6 +100,11 @@ def read_predictions(
     >>> roster = Roster.of(["a", "b", "c"], kind="number")
     >>> read_predictions(b"id,prediction\nc,3\na,1\nb,2\n", roster, lb.loss("zero_one"))
     array([1, 2, 3])
+    >>> notes = []
+    >>> read_predictions(b"score\n1\n2\n3\n", roster, lb.loss("zero_one"), notes=notes)
+    array([1, 2, 3])
+    >>> notes[0]
+    "The file has no ids, so its rows were matched by position: the first is 'a', the last 'c'."
     """
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
@@ -120,6 +128,7 @@ def read_predictions(
         ids, values = find_columns(table.names, wanted, InvalidPredictions)
         selection = _select_declared(table.names, ids, values, expected)
         _check_names(table, selection, roster)
+        _note_columns(table, selection, roster, notes, ids)
         if len(ids) > 1:
             return _join_several_ids(
                 table, ids, selection, roster=roster, loss=loss, expected=expected
@@ -127,9 +136,10 @@ def read_predictions(
     else:
         id_position = find_id_column(table.names)
         if id_position is None:
-            return _read_without_id(table, roster, loss, expected)
+            return _read_without_id(table, roster, loss, expected, notes)
         selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
         _check_names(table, selection, roster)
+        _note_columns(table, selection, roster, notes)
     positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
     joined = _join_small_integers(table, positions, roster, expected)
@@ -196,8 +206,39 @@ def _check_names(table: FileTable, selection: ColumnSelection, roster: Roster) -
     refuse(InvalidPredictions, "named_like_labels", message, column=names[0])
 
 
+def _note_columns(
+    table: FileTable,
+    selection: ColumnSelection,
+    roster: Roster,
+    notes: list[str] | None,
+    ids: Sequence[int] = (),
+) -> None:
+    """Say that rows were matched by position, and which of several columns were taken."""
+    if notes is None:
+        return
+    if selection.id is None:
+        first, last = roster.names_of(np.array([0, roster.n - 1]))
+        notes.append(
+            "The file has no ids, so its rows were matched by position: the first is "
+            f"{format_names([first])}, the last {format_names([last])}."
+        )
+    names = table.names or []
+    known = {*ids, *selection.values, *([] if selection.id is None else [selection.id])}
+    unused = [name for position, name in enumerate(names) if position not in known]
+    if unused:
+        taken = format_names(names[position] for position in selection.values)
+        columns = "columns" if len(selection.values) > 1 else "column"
+        notes.append(
+            f"The predictions are in the {columns} {taken}; not used: {format_names(unused)}."
+        )
+
+
 def _read_without_id(
-    table: FileTable, roster: Roster, loss: Loss, expected: ExpectedColumns
+    table: FileTable,
+    roster: Roster,
+    loss: Loss,
+    expected: ExpectedColumns,
+    notes: list[str] | None,
 ) -> NDArray[Any]:
     """Read a file without a column named id; another column may hold the ids."""
     all_columns = table.load_all(as_numbers=expected.number)
@@ -207,6 +248,7 @@ def _read_without_id(
     else:
         selection = _select_columns(table, expected, id_position)
     _check_names(table, selection, roster)
+    _note_columns(table, selection, roster, notes)
     positions = [*([] if selection.id is None else [selection.id]), *selection.values]
     selected = [all_columns[position] for position in positions]
     columns = [column for column in selected if column is not None]

@@ -36,17 +36,21 @@ class InlineParsers:
     async def close(self):
         pass
 
-    async def read(self, spec, received):
+    async def read(self, spec, received, notes=None):
         body = received.content
         if not isinstance(body, bytes):
             body.seek(0)
+        options = {"format": received.format, "limits": spec.limits, "notes": notes}
         return await asyncio.to_thread(
             lambda: AlignedPredictions.from_values(
-                read_predictions(
-                    body, spec.roster, spec.loss, format=received.format, limits=spec.limits
-                )
+                read_predictions(body, spec.roster, spec.loss, **options)
             )
         )
+
+    async def check(self, spec, received):
+        notes = []
+        await self.read(spec, received, notes)
+        return notes
 
 
 def make_folder(slug="first", **rules):

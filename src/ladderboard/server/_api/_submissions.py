@@ -190,11 +190,11 @@ async def accept_submission(
             raise
 
 
-async def check_file(request: Request, slug: str) -> None:
+async def check_file(request: Request, slug: str) -> list[str]:
     """Receive and parse a team's file from a form; nothing is scored or counted.
 
-    The team's limits do not matter. Every check counts as an invalid file, because no submission
-    pays for it.
+    Returns how the file is read, in sentences. The team's limits do not matter. Every check counts
+    as an invalid file, because no submission pays for it.
     """
     context = get_context(request)
     meta = SubmissionMeta(context.log.clock(), None, "", None)
@@ -207,7 +207,7 @@ async def check_file(request: Request, slug: str) -> None:
         request.scope[OWN_BODY_LIMIT] = True
         limits = BodyLimits(upload.spec.limits.bytes, context.settings.body_seconds)
         async with await receive_body(request, limits, context.spool) as body:
-            await context.parsers.read(upload.spec, body)
+            return await context.parsers.check(upload.spec, body)
 
 
 def _authorize_upload(

@@ -61,13 +61,13 @@ class FormOutcome(NamedTuple):
     """The outcome of a form: an answer, a problem, or a new token with its session.
 
     ``is_selection`` if the form was a selection for the finals: nothing is counted for it.
-    ``is_valid`` if a file was only checked, and can be scored.
+    ``notes`` say how a file was read that was only checked, and can be scored.
     """
 
     answer: SubmissionAnswer | None = None
     problem: PageProblem | None = None
     is_selection: bool = False
-    is_valid: bool = False
+    notes: list[str] | None = None
     token: str | None = None
     new_session: CookieSession | None = None
 
@@ -95,8 +95,7 @@ async def check_form(request: Request, board: Slug) -> Response:
     """Check the file without scoring it, whatever the team has left, and show the result."""
     _check_csrf(request)
     try:
-        await check_file(request, board)
-        outcome = FormOutcome(is_valid=True)
+        outcome = FormOutcome(notes=await check_file(request, board))
     except (LadderboardError, RequestRefused) as error:
         outcome = FormOutcome(problem=page_problem(error))
     return await get_context(request).run_in_thread(show_submit_page, request, board, outcome)
@@ -128,7 +127,7 @@ def show_submit_page(
         new_session=new_session,
         problem=problem,
         is_selection=outcome.is_selection,
-        is_valid=outcome.is_valid,
+        notes=outcome.notes,
         token=outcome.token,
         **variables,
     )

@@ -18,6 +18,7 @@ from ladderboard.server._sandbox._process import (
     ParserLimits,
     ParserProcess,
     Spec,
+    read_notes,
     read_refusal,
 )
 
@@ -156,6 +157,17 @@ class ParserPool:
             Parsers cannot be started, fail for another reason than the body, or are killed from
             outside twice, as the kernel does when memory is short.
         """
+        result = await self._read(spec, body)
+        if isinstance(result, list):
+            raise WorkerError("A parser was asked for predictions and checked them only.")
+        return result
+
+    async def check(self, spec: Spec, body: Body) -> list[str]:
+        """Return how a body is read, in sentences; raise as :meth:`read` does."""
+        result = await self._read(spec.for_check(), body)
+        return result if isinstance(result, list) else []
+
+    async def _read(self, spec: Spec, body: Body) -> AlignedPredictions | list[str]:
         name = ""
         for _ in range(_TRIES):
             try:
@@ -168,11 +180,13 @@ class ParserPool:
             "The kernel does this when memory is short."
         )
 
-    async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions:
+    async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions | list[str]:
         parser = await self._acquire(spec)
         return await asyncio.shield(self.spawn(self._parse(parser, spec, body)))
 
-    async def _parse(self, parser: ParserProcess, spec: Spec, body: Body) -> AlignedPredictions:
+    async def _parse(
+        self, parser: ParserProcess, spec: Spec, body: Body
+    ) -> AlignedPredictions | list[str]:
         """Parse a body with a parser, which is released or discarded then."""
         try:
             packed = b"" if parser.spec is spec else await asyncio.to_thread(spec.pack)
@@ -343,10 +357,14 @@ class ParserPool:
                     waiter.set_exception(error)
 
 
-def _read_reply(spec: Spec, kind: bytes, content: bytes) -> AlignedPredictions | InvalidPredictions:
-    """Return the predictions or the refusal in a reply, which is not trusted."""
-    if kind == wire.ARRAY:
+def _read_reply(
+    spec: Spec, kind: bytes, content: bytes
+) -> AlignedPredictions | list[str] | InvalidPredictions:
+    """Return the predictions, the notes or the refusal in a reply, which is not trusted."""
+    if kind == wire.ARRAY and not spec.only_check:
         return spec.submission(content)
+    if kind == wire.NOTES and spec.only_check:
+        return read_notes(content)
     if kind == wire.REFUSED:
         return read_refusal(content)
     if kind == wire.BROKEN:

@@ -47,14 +47,22 @@ class InvalidWorkerReply(Exception):
 class Spec:
     """What a parser needs to read predictions: ids, a loss and limits, but no label.
 
-    ``seconds`` is the time limit, if it is below that of the pool. ``max_reply_bytes`` is how many
-    bytes a reply with predictions can have at most.
+    ``seconds`` is the time limit, if it is below that of the pool. With ``only_check`` the parser
+    returns no predictions but sentences on how it read them. ``max_reply_bytes`` is how many bytes
+    a reply with predictions can have at most.
     """
 
     def __init__(
-        self, roster: Roster, loss: Loss, limits: Limits, seconds: float | None = None
+        self,
+        roster: Roster,
+        loss: Loss,
+        limits: Limits,
+        seconds: float | None = None,
+        *,
+        only_check: bool = False,
     ) -> None:
         self.roster, self.loss, self.limits, self.seconds = roster, loss, limits, seconds
+        self.only_check = only_check
         self._expected = expected = loss.columns(kind=roster.kind, width=roster.width)
         self._dtypes = ("i", "f") if expected.number else ("T",)
         values = 8 * roster.n * (expected.width or limits.columns)
@@ -65,7 +73,11 @@ class Spec:
 
     def pack(self) -> bytes:
         """Return the specification as sent to a parser."""
-        return wire.pack_spec(self.roster, self.loss, self.limits)
+        return wire.pack_spec(self.roster, self.loss, self.limits, only_check=self.only_check)
+
+    def for_check(self) -> Spec:
+        """Return the same for a check."""
+        return Spec(self.roster, self.loss, self.limits, self.seconds, only_check=True)
 
     def submission(self, content: bytes) -> AlignedPredictions:
         """Return the predictions in a reply."""
@@ -130,6 +142,17 @@ def _check_texts(array: dict[str, Any]) -> None:
     # The sum could overflow, so each length is checked, too.
     if sizes.min() < 0 or sizes.max() > total or int(sizes.sum()) != total:
         raise InvalidWorkerReply
+
+
+def read_notes(content: bytes) -> list[str]:
+    """Return the sentences in a reply to a check."""
+    try:
+        notes = json.loads(content)
+    except (ValueError, RecursionError):
+        raise InvalidWorkerReply from None
+    if type(notes) is not list or len(notes) > _MAX_PROBLEMS:
+        raise InvalidWorkerReply
+    return [_read_message(note) for note in notes]
 
 
 def read_refusal(content: bytes) -> InvalidPredictions:

@@ -5,7 +5,8 @@ the server's package is not imported. The protocol of its socket:
 
 - a request has the number of the format, whether the body is attached as an open file, the length
   of the specification (0 if it is the one before) and that of the body, then these two;
-- a reply has one letter, a length and as many bytes: an array, or text as JSON. An array has a head
+- a reply has one letter, a length and as many bytes: an array, or text as JSON. For a check, text
+  that says how the body was read takes the place of the array. An array has a head
   (dtype kind, encodings of values and lengths, dimensions, rows, columns, bytes of lengths), then
   the lengths if it is text, then the values, both as the ledger writes them.
 
@@ -43,7 +44,7 @@ REQUEST_HEADER = struct.Struct(">B?QQ")
 REPLY_HEADER = struct.Struct(">cQ")
 ARRAY_HEAD = struct.Struct(">cBBBQQQ")
 TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
-ARRAY, REFUSED, MEMORY, BROKEN, READY = b"A", b"R", b"M", b"B", b"+"
+ARRAY, NOTES, REFUSED, MEMORY, BROKEN, READY = b"A", b"N", b"R", b"M", b"B", b"+"
 FORMATS = (None, "csv", "tsv", "parquet", "arrow", "jsonl", "npy")
 
 _FILES = 32
@@ -58,9 +59,12 @@ class _Spec(NamedTuple):
     roster: Roster
     loss: Loss
     limits: Limits
+    only_check: bool
 
 
-def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
+def pack_spec(
+    roster: Roster, described: Loss, limits: Limits, *, only_check: bool = False
+) -> bytes:
     """Return the specification of a board as bytes."""
     ids = roster.ids
     if ids is not None and not isinstance(ids, np.ndarray):
@@ -78,6 +82,7 @@ def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
             "columns": None if roster.columns is None else roster.columns.describe(),
             "loss": json.dumps(loss_spec),
             "limits": [limits.bytes, limits.rows, limits.columns],
+            "only_check": only_check,
         }
     )
 
@@ -101,7 +106,7 @@ def _read_spec(packed: bytes) -> _Spec:
         described_loss = loss(loss_spec["description"])
     columns = DeclaredColumns.read(content["columns"])
     roster = Roster(content["n"], ids, content["kind"], content["width"], columns)
-    return _Spec(roster, described_loss, Limits(*content["limits"]))
+    return _Spec(roster, described_loss, Limits(*content["limits"]), content["only_check"])
 
 
 def _pack_array(array: NDArray[Any]) -> bytes:
@@ -141,11 +146,14 @@ def _read_file(descriptor: int) -> bytes:
 
 def _parse_body(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
     """Return the kind and content of the reply to a body."""
+    notes: list[str] | None = [] if spec.only_check else None
     try:
         aligned = read_predictions(
-            body, spec.roster, spec.loss, format=file_format, limits=spec.limits
+            body, spec.roster, spec.loss, format=file_format, limits=spec.limits, notes=notes
         )
-        return ARRAY, _pack_array(aligned)
+        return (
+            (ARRAY, _pack_array(aligned)) if notes is None else (NOTES, json.dumps(notes).encode())
+        )
     except MemoryError:
         return MEMORY, b""
     except InvalidPredictions as error:
