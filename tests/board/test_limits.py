@@ -38,6 +38,18 @@ def test_a_charge_reduces_every_team_equally(pair, organiser, count_answers):
     assert board.book.chain_state().asked + board.book.chain_state().charged == 20
 
 
+def test_a_charge_gives_no_team_more_than_it_had(
+    boards, make_folder, join, organiser, count_answers
+):
+    """19 for four teams are 4 for each and 3 in the pool, but the rules gave nobody more than 5."""
+    board = boards.create(make_folder(questions="20", teams="4", per_team="15"))
+    teams = [join(boards, board, name)[0] for name in ("Ada", "Bob", "Cy", "Dee")]
+    board.amendments.pause(organiser)
+    board.amendments.resume(organiser, charge=1)
+    counts = [count_answers(board, team, number) for number, team in enumerate(teams)]
+    assert counts == [5, 5, 5, 4]
+
+
 def test_a_charge_after_one_has_asked_much_leaves_the_other_a_share(
     pair, organiser, submit, predict, count_answers
 ):

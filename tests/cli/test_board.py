@@ -414,7 +414,10 @@ def test_a_copy_stays_paused_until_it_is_charged(run_cli, folder, tmp_path):
     refused = run_cli("board", "resume", "first", "--database", "b.db")
     assert (refused.code, "--charge N" in refused.err) == (2, True)
     arguments = ["board", "resume", "first", "--charge", "1e1", "--database", "b.db"]
-    assert "10 submissions were charged. 29 submissions are left." in run_cli(*arguments).out
+    assert " ".join(run_cli(*arguments).out.split()) == (
+        "first is open. 10 submissions charged, 29 left. Each team now has 7 in all reserved for "
+        "it; 1 more are first come, first served."
+    )
 
 
 def test_an_old_copy_of_the_database_is_charged_too(run_cli, folder, predictions, tmp_path):

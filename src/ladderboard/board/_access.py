@@ -288,6 +288,9 @@ def remaining_quota(
         )
     share, pool = compute_shares(rules, row, state)
     reserved = max(share - team.used, 0) + max(pool - row.pooled, 0)
+    # Shares are whole numbers, so after a charge the pool may be larger than it was. No team gets
+    # more for that.
+    reserved = min(reserved, max(rules.share + rules.pool - team.used, 0))
     limits = [
         QuotaLimit("team", max(rules.per_team - team.used, 0), rules.per_team),
         QuotaLimit("board", min(budget_left, reserved), rules.questions),

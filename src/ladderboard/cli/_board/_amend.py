@@ -18,7 +18,7 @@ from ladderboard.cli._database import (
     organiser,
 )
 from ladderboard.cli._options import AsJson, parse_integer
-from ladderboard.cli._output import echo, echo_json
+from ladderboard.cli._output import echo, echo_json, wrap_lines
 from ladderboard.errors import InvalidSetting, StaleCopy
 
 if TYPE_CHECKING:
@@ -299,15 +299,22 @@ def resume(
     """
     with open_database(database, key_file) as boards:
         resumed, was_open = _resume_board(boards, board, charge)
-        summary = resumed.as_seen_by(organiser()).summary()
-    left = summary["questions"] - summary["used"]
+        view = resumed.as_seen_by(organiser())
+        summary, budget = view.summary(), view.budget()
+    left = budget["remaining"]
     if as_json:
         status = {"status": summary["status"], "charged": charge or 0, "remaining": left}
         echo_json({"board": board, **status})
     else:
-        charged = f" {charge:,} submissions were charged." if charge else ""
         now = "was open already" if was_open else f"is {summary['status']}"
-        echo(f"{board} {now}.{charged} {left:,} submissions are left.")
+        text = f"{board} {now}. {left:,} submissions are left."
+        if charge:
+            text = (
+                f"{board} {now}. {format_count(charge, 'submission')} charged, {left:,} left. "
+                f"Each team now has {budget['share']:,} in all reserved for it; "
+                f"{budget['pool'] - budget['pooled']:,} more are first come, first served."
+            )
+        echo(*wrap_lines(text, indent="  ", first=""))
 
 
 def _resume_board(boards: "Boards", slug: str, charge: int | None) -> tuple["Board", bool]:
