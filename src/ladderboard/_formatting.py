@@ -83,10 +83,21 @@ def format_interval(low: float, high: float, decimals: int) -> tuple[str, str]:
     >>> format_interval(0.51912, 0.99731, 3), format_interval(0.80513, 0.82031, 4)
     (('0.51', '1.00'), ('0.805', '0.821'))
     """
-    width = high - low
-    if math.isfinite(width) and width > 0:
-        decimals = min(decimals, max(1 - math.floor(math.log10(width)), 0))
-    return round_outwards(low, high, decimals)
+    return format_intervals([(low, high)], decimals)[0]
+
+
+def format_intervals(
+    intervals: Sequence[tuple[float, float]], decimals: int
+) -> list[tuple[str, str]]:
+    """Return the same for a column of intervals: all have the decimals of the narrowest.
+
+    >>> format_intervals([(0.51912, 0.99731), (0.80513, 0.82031)], 4)
+    [('0.519', '0.998'), ('0.805', '0.821')]
+    """
+    widths = [width for low, high in intervals if 0 < (width := high - low) < math.inf]
+    if widths:
+        decimals = min(decimals, max(1 - math.floor(math.log10(min(widths))), 0))
+    return [round_outwards(low, high, decimals) for low, high in intervals]
 
 
 def format_ends(low: float, high: float) -> str:

@@ -94,7 +94,7 @@ def test_a_created_board_is_listed_and_shown(run_cli, folder):
     assert re.search(r"^baseline +Half +0\.5 +1", output, re.MULTILINE)
     assert re.search(r"^declared +Guessing +0\.5 +- +a coin", output, re.MULTILINE)
     assert re.search(
-        r"the true zero-one loss of the best model lies in \[0\.\d{4}, [01]\.\d{4}\]\.",
+        r"the true zero-one loss of the best model lies in \[0\.\d\d, [01]\.\d\d\]\.",
         " ".join(output.split()),
     )
 
@@ -342,9 +342,7 @@ def test_the_final_ranking(run_cli, folder, predictions):
         submit(team, predictions(public, private))
     output = run_cli("board", "close", "first", "--yes").out
     assert "first is closed for good." in output
-    assert re.search(
-        r"^ +1  1 +Bob +0\.1000  \[0\.\d{4}, 0\.\d{4}\] +2 +\+1$", output, re.MULTILINE
-    )
+    assert re.search(r"^ +1  1 +Bob +0\.1000  \[0\.\d\d, 0\.\d\d\] +2 +\+1$", output, re.MULTILINE)
     assert re.search(r"^ +2  2 +Ada +0\.5000 .* 1 +-1$", output, re.MULTILINE)
     assert run_cli("board", "close", "first", "--no-bundle", "--yes").code == 3
     result = run_cli("board", "show", "first")
@@ -380,7 +378,7 @@ def test_a_disqualified_team_is_not_ranked_but_counts_in_the_certificate(
     assert bound["low"] <= 0.01
     output = run_cli("board", "show", "first").out
     low, high = re.search(r"lies in \[([\d.]+), ([\d.]+)\]", " ".join(output.split())).groups()
-    assert (float(low), float(high)) == pytest.approx((bound["low"], bound["high"]), abs=1e-4)
+    assert (float(low), float(high)) == pytest.approx((bound["low"], bound["high"]), abs=1e-2)
     closed = run_cli("board", "close", "first", "--yes").out
     assert "Bob" not in closed
     assert re.search(r"^ +1  1 +Ada ", closed, re.MULTILINE)

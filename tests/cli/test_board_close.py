@@ -144,8 +144,8 @@ def test_an_interval_is_rounded_outwards(run_cli, board):
     final = run_cli("board", "close", "first", "--yes", "--no-bundle", "--json").json["finals"]
     output = run_cli("board", "close", "first").out
     for row in final["rows"]:
-        low, high = floor(1e4 * (1 - row["high"])), ceil(1e4 * (1 - row["low"]))
-        assert f"[{low / 1e4:.4f}, {high / 1e4:.4f}]" in output
+        low, high = floor(1e2 * (1 - row["high"])), ceil(1e2 * (1 - row["low"]))
+        assert f"[{low / 1e2:.2f}, {high / 1e2:.2f}]" in output
 
 
 def test_a_closed_board_is_exported_as_a_site(run_cli, board):

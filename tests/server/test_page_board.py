@@ -259,6 +259,28 @@ def test_teams_within_chance_of_the_first_share_a_band(empty_server):
         assert (float(high) - float(low)) / scale * 0.1 == pytest.approx(width, rel=0.01)
 
 
+def test_each_score_has_an_interval_of_its_own_with_its_ends_in_words(empty_server):
+    """Standard errors are released with each new best, and none for an AUC of 1."""
+    live_server = empty_server
+    live_server.create_board(loss="roc_auc", mechanism=None)
+    for name, wrong in (("Ada", 0), ("Bob", 30), ("Cy", 90)):
+        live_server.submit(live_server.join(name)[1], make_predictions(wrong))
+    page = get_page(live_server, path="/leaderboard").text
+    texts = re.findall(r'<span title="([^"]+) to ([^"]+)"><svg', page)
+    widths = [round(float(high) - float(low), 4) for low, high in texts]
+    assert len(widths) == 3
+    assert 0 < widths[0] < widths[1] < widths[2]
+    assert float(texts[0][1]) == 1
+    assert [row[3] for row in table_rows(page)] == [f"{low} to {high}" for low, high in texts]
+    bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)"', page)
+    assert all(float(low) < float(high) for low, high in bars)
+    first, last = re.search(
+        r'class="ends"[^>]*><span>(.*?)</span><span>(.*?)</span>', page
+    ).groups()
+    assert float(first) <= float(texts[2][0]) + 0.01
+    assert float(last) == 1
+
+
 def test_the_final_ranking_shows_rank_changes(live_server):
     tokens = []
     for name, public, private in (("Ada", 10, 30), ("Bob", 20, 5)):

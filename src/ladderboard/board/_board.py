@@ -38,9 +38,10 @@ from ladderboard.holdout import (
     decode_sample,
 )
 from ladderboard.ledger import EMPTY_CHAIN, Entry, ScoredQuestion, decode, release_from_entry
+from ladderboard.mechanisms import largest_standard_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from ladderboard.board._model import BoardRow, TeamRow
@@ -544,20 +545,33 @@ class BoardContext:
             error = _read_standard_error(view, find_record_entry(view, row.epoch, best))
         return BaselineScore(best, error, zero_one=False)
 
-    def standard_errors(self, losses: Iterable[float], best: float | None) -> list[float]:
-        """Return the sampling error of released losses, as far as the public can know it.
+    def sampling_errors(
+        self, view: ReadView, state: ChainState, epoch: int, losses: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Return the standard error of each team's released loss, as far as the public can know it.
 
-        It is that of a mean of costs between 0 and 1, which is largest if each is 0 or 1. Where a
-        mechanism releases standard errors, it is the one of the board's best, for all.
+        A mechanism that needs standard errors releases that of every new best, rounded up. For all
+        others it is that of a mean of costs between 0 and 1, which is largest if each is 0 or 1.
+        A perfect score has the one of a loss on one example, not of 0.
         """
-        n = self.book.opening["rules"]["worth"]
-        if self.book.mechanism.needs == "standard_error" and best is not None:
-            with self.reading() as view:
-                entry = find_record_entry(view, read_board(view).epoch, best)
-                error = _read_standard_error(view, entry)
-            if error is not None:
-                return [error for _ in losses]
-        return [math.sqrt(max(loss * (1 - loss), 1 / n) / n) for loss in losses]
+        opened = self.book.opening["rules"]
+        n = opened["worth"]
+        least = 1 / ((opened.get("promise") or {}).get("effective_n") or n)
+        released: dict[tuple[str, float], float] = {}
+        if self.book.mechanism.needs == "standard_error":
+            names = view.ladder_names()
+            for change in self.book.visible_changes(state):
+                if change.error_class is not None:
+                    error = largest_standard_error(change.error_class)
+                    released[names[change.ladder], change.value] = error
+        row = replace(read_board(view), epoch=epoch)
+        errors = {}
+        for team, loss in losses.items():
+            error = released.get(
+                (self.ladder_of(row, team), loss), math.sqrt(loss * (1 - loss) / n)
+            )
+            errors[team] = error if error > 1 / n else least
+        return errors
 
     def describe_resolution(self, best: float | None) -> list[str]:
         """Return what the board shows and what an attacker could gain. For the organiser only.

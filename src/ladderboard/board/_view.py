@@ -59,7 +59,7 @@ from ladderboard.board._standings import (
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ladderboard.board._access import Caller
     from ladderboard.board._board import BoardContext
@@ -236,6 +236,13 @@ class View:
             "declared": self._declared_baselines(row) if cursor is None else [],
             "next": page.next,
         }
+
+    def sampling_errors(self, losses: Mapping[str, float]) -> dict[str, float]:
+        """Return the sampling error of each team's released loss, by the teams' ids."""
+        with self._board.reading() as view:
+            row = read_board(view)
+            state = self._visible_chain_state(view, row)
+            return self._board.sampling_errors(view, state, self._epoch(row), losses)
 
     def own_standing(self) -> dict[str, Any] | None:
         """Return the row of the caller's team in the standings; None if it has none."""

@@ -11,10 +11,10 @@ import typer
 from ladderboard import server
 from ladderboard._formatting import (
     format_count,
+    format_intervals,
     format_rank,
     format_rank_range,
     format_time,
-    round_outwards,
 )
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
@@ -192,6 +192,7 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
     names = [other["name"] for row in final["rows"][:1] for other in row["metrics"]]
     names += ["mean rank"] if final["metric"] == "mean_rank" else []
     shows_intervals = not final["rows"] or has_useful_intervals(final, rules)
+    intervals = format_intervals([(row["low"], row["high"]) for row in final["rows"]], digits)
     sentence = f"Final ranking on {final['n']:,} private examples. "
     if shows_intervals:
         sentence += (
@@ -219,17 +220,13 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
                 format_rank_range(row["ranks"]),
                 row["team"]["name"],
                 f"{row['display']:.{digits}f}",
-                *(
-                    ["[{}, {}]".format(*round_outwards(row["low"], row["high"], digits))]
-                    if shows_intervals
-                    else []
-                ),
+                *(["[{}, {}]".format(*interval)] if shows_intervals else []),
                 *(f"{other['display']:.{other['digits']}f}" for other in row["metrics"]),
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
                 row["public_rank"],
                 None if row["move"] is None else f"{row['move']:+d}" if row["move"] else "0",
             )
-            for row in final["rows"]
+            for row, interval in zip(final["rows"], intervals, strict=True)
         ],
         right=("rank", metric, *names, "public rank", "move"),
     )

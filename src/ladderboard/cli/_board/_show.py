@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import (
     format_confidence,
     format_decimals,
+    format_interval,
     format_promise,
     format_rank,
     format_status,
+    round_up,
     shared_decimals,
 )
 from ladderboard.cli._board._close import echo_finals
@@ -93,7 +95,7 @@ def show(
             bound,
             display,
             summary["best"]["loss"],
-            format_promise(summary["bound"]["overfitting"], summary["bound"]["hidden"]),
+            summary["bound"],
         ),
     ]
     echo(
@@ -107,9 +109,12 @@ def show(
 
 
 def _describe_bound(
-    bound: "Certificate", display: "DisplayRules", best: float | None, promise: str
+    bound: "Certificate", display: "DisplayRules", best: float | None, described: dict[str, Any]
 ) -> str:
-    """Return what the certificate says about the best model, in the metric of the standings."""
+    """Return what the certificate says about the best model, in the metric of the standings.
+
+    ``described`` is the same as the API has it.
+    """
     from ladderboard.bounds import AS_PRINTED, NO_THEOREM  # noqa: PLC0415 - keeps --help fast
 
     if bound.theorem == NO_THEOREM:
@@ -122,10 +127,17 @@ def _describe_bound(
     sure = f"With probability at least {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
-    low_end, high_end = display.format_interval(low, high)
+    lower, upper = sorted((display.metric_value(low), display.metric_value(high)))
+    limit = described["overfitting"]
+    if display.is_narrow(lower, upper):
+        ends = ", ".join(format_interval(lower, upper, display.digits))
+        promise = format_promise(limit, described["hidden"])
+        return f"{sure}, the true {display.name} of the best model lies in [{ends}]. {promise}"
+    if limit is not None and display.is_narrow(-limit, limit):
+        return f"{sure}, the score shown is at most {round_up(limit, 2)} too good."
     return (
-        f"{sure}, the true {display.name} of the best model lies in [{low_end}, {high_end}]. "
-        f"{promise}"
+        f"There is no useful guarantee for the true {display.name} of the best model: there are "
+        "too few examples for this many submissions."
     )
 
 

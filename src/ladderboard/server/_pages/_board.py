@@ -11,10 +11,10 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import (
+    format_interval,
     format_rank,
     format_rank_range,
     format_time,
-    round_outwards,
     shared_decimals,
 )
 from ladderboard.board import (
@@ -242,6 +242,18 @@ class _TabReader(NamedTuple):
         is_closed = self.summary["status"] == "closed"
         return none_if_hidden(self.view.finals) if is_closed else None
 
+    def history(self) -> dict[str, Any] | None:
+        """Return the best over time, None if it is hidden; wide bounds count as vacuous."""
+        history = none_if_hidden(self.view.history)
+        if history is None:
+            return None
+        display, points = self.board.rules.display, []
+        for point in history["points"]:
+            bound = point["bound"]
+            wide = not display.is_narrow(bound["display"]["low"], bound["display"]["high"])
+            points.append({**point, "bound": {**bound, "vacuous": bound["vacuous"] or wide}})
+        return {**history, "points": points}
+
     def has_useful_intervals(self, final: dict[str, Any]) -> bool:
         """Return whether to show the intervals of the final ranking."""
         return has_useful_intervals(final, self.board.rules)
@@ -253,20 +265,21 @@ class _TabReader(NamedTuple):
             return None
         own_row = self.view.own_standing()
         now = None if self.place.archived or page["frozen"] else self.now
-        return standings_table(page, own_row, self.scale(page), now=now)
+        return standings_table(page, own_row, self.scale(page, own_row), now=now)
 
-    def scale(self, page: dict[str, Any]) -> "_ScoreScale":
+    def scale(self, page: dict[str, Any], own: dict[str, Any] | None) -> "_ScoreScale":
         """Return the scale on which a page shows scores with their intervals."""
-        best = self.summary["best"]["loss"]
-        losses = [row["loss"] for row in page["rows"] if row["loss"] is not None]
-        losses += [] if best is None else [best]
-        errors = dict(zip(losses, self.board.standard_errors(losses, best), strict=True))
-        return _ScoreScale(self.board.rules.display, errors, best)
+        first = self.view.leaderboard(limit=1)["rows"] if self.place.cursor else page["rows"][:1]
+        rows = [*page["rows"], *first, *([] if own is None else [own])]
+        losses = {row["team"]["id"]: row["loss"] for row in rows if row["loss"] is not None}
+        errors = self.view.sampling_errors(losses)
+        scores = [(loss, errors[team]) for team, loss in losses.items()]
+        return _ScoreScale(self.board.rules.display, errors, scores)
 
 
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
     view, summary = reader.view, reader.summary
-    history, finals, team = none_if_hidden(view.history), reader.finals, reader.team
+    history, finals, team = reader.history(), reader.finals, reader.team
     own_row, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
     frozen = standings is not None and standings["frozen"] is not None
     ends = "at the close" if finals is not None else "at the freeze" if frozen else "now"
@@ -310,7 +323,7 @@ def _read_leaderboard(reader: _TabReader) -> dict[str, Any]:
 def _read_rules(reader: _TabReader) -> dict[str, Any]:
     board, summary = reader.board, reader.summary
     rules, mechanism = board.rules, board.book.mechanism  # another process may have amended them
-    history = none_if_hidden(reader.view.history)
+    history = reader.history()
     points = history["points"] if history is not None else []
     proven = history is not None and any(
         row["proven"] for row in reader.view.leaderboard(limit=_ROWS_PER_PAGE)["rows"]
@@ -319,13 +332,18 @@ def _read_rules(reader: _TabReader) -> dict[str, Any]:
     return {
         "rules": describe_rules(summary, rules.loss, mechanism, rules.columns),
         "meaning": explain_scores(
-            summary, mechanism, points[-1] if points else None, gains, proven=proven
+            summary,
+            mechanism,
+            rules.display,
+            points[-1] if points else None,
+            gains,
+            proven=proven,
         ),
     }
 
 
 def _read_verify(reader: _TabReader) -> dict[str, Any]:
-    history = none_if_hidden(reader.view.history)
+    history = reader.history()
     return {
         "standings_hidden": history is None,
         "finals": reader.finals is not None,
@@ -359,37 +377,47 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
 class _ScoreScale(NamedTuple):
     """How scores and their sampling errors are drawn: beside each score, all on one scale.
 
-    ``errors`` maps losses to their standard errors; ``best`` is the best loss on the board;
+    ``errors`` are the teams' standard errors by their ids, ``scores`` the losses with them;
     ``decimals`` are those of all scores in the column.
     """
 
     display: DisplayRules
-    errors: dict[float, float]
-    best: float | None
+    errors: dict[str, float]
+    scores: list[tuple[float, float]]
     decimals: int = 0
 
     def format(self, value: float | None) -> str:
         """Return a score with as many decimals as the others in its column."""
         return "none yet" if value is None else f"{value:.{self.decimals}f}"
 
-    def interval(self, loss: float) -> tuple[float, float]:
+    def interval(self, loss: float, error: float) -> tuple[float, float]:
         """Return the ends of a score's 95% interval in the metric, the lower number first."""
-        margin = _SIGMAS * self.errors.get(loss, 0.0)
+        margin = _SIGMAS * error
         ends = (max(loss - margin, 0.0), min(loss + margin, 1.0))
         low, high = sorted(map(self.display.metric_value, ends))
         return low, high
 
-    def is_level(self, loss: float) -> bool:
+    def is_level(self, loss: float, error: float = 0.0) -> bool:
         """Tell whether a score and the best one differ by no more than chance may do."""
-        if self.best is None:
+        if not self.scores:
             return False
-        error = math.hypot(self.errors.get(loss, 0.0), self.errors.get(self.best, 0.0))
-        return abs(loss - self.best) <= _SIGMAS * error
+        best, error_of_best = min(self.scores)
+        return abs(loss - best) <= _SIGMAS * math.hypot(error, error_of_best)
 
-    def range(self, losses: Iterable[float]) -> tuple[float, float] | None:
-        """Return the ends of the scale; None without scores."""
-        ends = [end for loss in losses for end in self.interval(loss)]
-        return (min(ends), max(ends)) if ends and min(ends) < max(ends) else None
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The ends of the scale, as they are printed; None without scores."""
+        return _scale_ends([self.interval(*score) for score in self.scores], self.display.digits)
+
+
+def _scale_ends(intervals: Iterable[tuple[float, float]], digits: int) -> tuple[str, str] | None:
+    """Return round numbers around all intervals, between which they are drawn.
+
+    >>> _scale_ends([(0.7123, 0.7645), (0.75, 0.8231)], 4)
+    ('0.71', '0.83')
+    """
+    ends = [end for interval in intervals for end in interval if math.isfinite(end)]
+    return format_interval(min(ends), max(ends), digits) if ends else None
 
 
 class FinalRow(NamedTuple):
@@ -403,8 +431,6 @@ class FinalRow(NamedTuple):
     bar: Markup
     public: str
     move: Markup
-    low: str
-    high: str
     ranks: str
     starts_band: bool
     others: list[str]
@@ -424,21 +450,27 @@ def standings_table(
             [number for number in numbers if number is not None], scale.display.digits
         )
     )
-    ends = scale.range(scale.errors)
+    ends = scale.ends
     by_mean = page["ranked_by"] == "mean_rank"
-    level = [row for row in page["rows"] if row["rank"] and scale.is_level(row["loss"])]
+    level = [
+        row
+        for row in page["rows"]
+        if row["rank"] and scale.is_level(row["loss"], scale.errors[row["team"]["id"]])
+    ]
     # A score in one metric does not decide which teams can be told apart by their mean rank, and
     # the first team alone is no band.
     if by_mean or (len(level) == 1 and level[0]["rank"] == 1):
-        level, scale = [], scale._replace(best=None)
-    write = partial(_standings_row, scale=scale, ends=ends, now=now, by_mean=by_mean)
+        level = []
+    write = partial(
+        _standings_row, scale=scale, ends=ends, now=now, by_mean=by_mean, shades=bool(level)
+    )
     rows = [(row["loss"], write(row)) for row in page["rows"]]
     for declared in page["declared"]:
         name, loss = declared["name"], declared["loss"]
         if declared["source"]:
             name = f"{name} ({declared['source']})"
         value = scale.format(declared["display"])
-        kind = "aside shaded" if scale.is_level(loss) else "aside"
+        kind = "aside shaded" if level and scale.is_level(loss) else "aside"
         row = _StandingsRow(kind, "", name, "baseline", value, "", "", "", ())
         worse = (index for index, (other, _) in enumerate(rows) if other is None or other > loss)
         # By mean rank a number of one metric has no place among the teams.
@@ -453,7 +485,7 @@ def standings_table(
         "metrics": [*names, *(["Mean rank"] if by_mean else [])],
         "rows": Markup(html),  # noqa: S704 - escaped there
         "entries": entries,
-        "has_scores": ends is not None,
+        "scale": ends,
         "ties": any(row["tied"] for row in page["rows"]),
         "proven": any(row["proven"] for row in page["rows"]),
         "level": len(level),
@@ -473,20 +505,27 @@ def rank_html(rank: int | None, *, tied: bool) -> str:
     return f'<span class="medal medal-{rank}">{text}</span>' if rank in _MEDALS else text
 
 
-def interval_html(value: float, interval: tuple[float, float], ends: tuple[float, float]) -> str:
+def interval_html(
+    value: float, interval: tuple[float, float], ends: tuple[str, str], digits: int
+) -> str:
     """Return a thin bar for an interval with a dot at the score, on a scale between two ends.
 
-    >>> print(interval_html(0.8, (0.7, 0.9), (0.5, 1.0)))
-    <svg class="interval" viewBox="0 0 160 14" aria-hidden="true"><line x1="64" x2="128" y1="7"
-    y2="7"/><circle cx="96" cy="7" r="3.5"/></svg>
+    >>> print(interval_html(0.8, (0.7, 0.9), ("0.5", "1.0"), 4))
+    <span title="0.70 to 0.90"><svg class="interval" viewBox="0 0 160 14" aria-hidden="true"><line
+    x1="64" x2="128" y1="7" y2="7"/><circle cx="96" cy="7" r="3.5"/></svg><span
+    class="visually-hidden">0.70 to 0.90</span></span>
     """
+    text = " to ".join(format_interval(*interval, digits))
+    first, last = map(float, ends)
+    width = last - first or 1.0
     low, middle, high = (
-        coord(160 * min(max((end - ends[0]) / (ends[1] - ends[0]), 0.0), 1.0))
+        coord(160 * min(max((end - first) / width, 0.0), 1.0))
         for end in (interval[0], value, interval[1])
     )
     return (
-        f'<svg class="interval" viewBox="0 0 160 14" aria-hidden="true"><line x1="{low}" '
-        f'x2="{high}" y1="7" y2="7"/><circle cx="{middle}" cy="7" r="3.5"/></svg>'
+        f'<span title="{text}"><svg class="interval" viewBox="0 0 160 14" aria-hidden="true">'
+        f'<line x1="{low}" x2="{high}" y1="7" y2="7"/><circle cx="{middle}" cy="7" r="3.5"/></svg>'
+        f'<span class="visually-hidden">{text}</span></span>'
     )
 
 
@@ -529,18 +568,20 @@ def _standings_row(
     row: dict[str, Any],
     *,
     scale: _ScoreScale,
-    ends: tuple[float, float] | None,
+    ends: tuple[str, str] | None,
     now: int | None,
     by_mean: bool,
+    shades: bool,
 ) -> _StandingsRow:
     note = "you" if row["you"] else "baseline" if row["baseline"] else ""
-    loss = row["loss"]
-    kind = _ROW_CLASSES[note]
-    if loss is not None and scale.is_level(loss):
-        kind = f"{kind} shaded".strip()
-    bar = ""
+    loss, display = row["loss"], scale.display
+    kind, bar = _ROW_CLASSES[note], ""
     if loss is not None and ends is not None:
-        bar = interval_html(scale.display.metric_value(loss), scale.interval(loss), ends)
+        error = scale.errors[row["team"]["id"]]
+        if shades and scale.is_level(loss, error):
+            kind = f"{kind} shaded".strip()
+        interval = scale.interval(loss, error)
+        bar = interval_html(display.metric_value(loss), interval, ends, display.digits)
     return _StandingsRow(
         kind,
         rank_html(row["rank"], tied=row["tied"]),
@@ -593,6 +634,7 @@ def finals_table(
         "rows": [writer.write(row) for row in shown],
         "others": names,
         "intervals": intervals,
+        "scale": writer.ends,
         "ranged": any(row["ranks"] is not None for row in all_rows),
         "bands": len({row["band"] for row in shown} - {None}),
         "chart": rank_chart(final) if first == 0 else None,
@@ -615,15 +657,14 @@ class _FinalRowWriter:
         self._rank_counts = Counter(row["rank"] for row in rows)
         # The first team of each band; a dict keeps the last value given for a key.
         self._band_leaders = {row["band"]: row["team"]["id"] for row in reversed(rows)}
-        ends = [end for row in rows for end in (row["low"], row["high"]) if math.isfinite(end)]
-        self._ends = (min(ends), max(ends)) if ends and min(ends) < max(ends) else None
+        self.ends = _scale_ends([(row["low"], row["high"]) for row in rows], self._digits)
 
     def write(self, row: dict[str, Any]) -> FinalRow:
         """Return the texts of a row."""
         rank, digits, team_id = row["rank"], self._digits, row["team"]["id"]
-        is_own, ends, bar = team_id == self._own_id, self._ends, ""
-        if ends is not None:
-            bar = interval_html(row["display"], (row["low"], row["high"]), ends)
+        is_own, bar = team_id == self._own_id, ""
+        if self.ends is not None:
+            bar = interval_html(row["display"], (row["low"], row["high"]), self.ends, digits)
         note = "you" if is_own else "baseline" if row["baseline"] else ""
         tied = rank is not None and self._rank_counts[rank] > 1
         return FinalRow(
@@ -635,7 +676,6 @@ class _FinalRowWriter:
             Markup(bar),  # noqa: S704 - numbers
             "" if row["public_rank"] is None else str(row["public_rank"]),
             rank_change(row["move"]),
-            *round_outwards(row["low"], row["high"], digits),
             format_rank_range(row["ranks"]),
             row["band"] is not None and team_id == self._band_leaders[row["band"]],
             [

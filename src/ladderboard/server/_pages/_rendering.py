@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from ladderboard._formatting import format_decimals
+from ladderboard._formatting import format_decimals, format_interval
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
@@ -34,7 +34,7 @@ from ladderboard.server._pages._wording import (
 from ladderboard.server._problems import RequestRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ladderboard.server._auth import CookieSession
 
@@ -100,7 +100,7 @@ def format_value(value: float | None, digits: int) -> str:
 
 
 def format_exact(value: float, digits: int) -> str:
-    """Return an exact score or the end of an interval with a fixed number of decimals.
+    """Return an exact score with a fixed number of decimals.
 
     >>> format_exact(0.78, 3)
     '0.780'
@@ -222,6 +222,11 @@ def none_if_hidden(read: Callable[[], Any]) -> Any:
         return None
 
 
+def _interval_text(ends: Mapping[str, float], digits: int) -> str:
+    """Return the ends of an interval with the digits that its width carries."""
+    return " to ".join(format_interval(ends["low"], ends["high"], digits))
+
+
 def _capitalise(text: str) -> str:
     """Return a text, or Markup, with a capital letter at its start."""
     return text[:1].upper() + text[1:]
@@ -230,7 +235,7 @@ def _capitalise(text: str) -> str:
 _TEMPLATES.filters |= {
     "capitalise": _capitalise,
     "count": count,
-    "exact": format_exact,
+    "interval": _interval_text,
     "figure": format_value,
     "ago": relative_element,
     "markdown": render_markdown,

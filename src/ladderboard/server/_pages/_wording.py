@@ -14,11 +14,13 @@ from ladderboard._formatting import (
     format_promise,
     format_size,
     format_status,
+    round_up,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ladderboard.board import DisplayRules
     from ladderboard.files import DeclaredColumns
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
@@ -634,6 +636,7 @@ def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
 def explain_scores(
     board: Mapping[str, Any],
     mechanism: Mechanism,
+    display: DisplayRules,
     point: Mapping[str, Any] | None,
     gains: str,
     *,
@@ -651,7 +654,7 @@ def explain_scores(
     if proven:
         entries.append(("Proven", _explain_proven(board)))
     if board["bound"] is not None:  # None while the standings are hidden
-        entries.append(("Bound", explain_bound(board, point)))
+        entries.append(("Bound", explain_bound(board, display, point)))
     return [*entries, ("Limits of the scores", _explain_limits(board, mechanism))]
 
 
@@ -697,15 +700,21 @@ def _explain_proven(board: Mapping[str, Any]) -> str:
     )
 
 
-def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> str:
+def explain_bound(
+    board: Mapping[str, Any], display: DisplayRules, point: Mapping[str, Any] | None
+) -> str:
     """Return the bound on the best model so far, and its conditions.
 
-    >>> display = {"name": "accuracy", "digits": 2}
+    An interval that is too wide to act on is left out; how much too good the score shown may be is
+    not, if that is useful by itself.
+
+    >>> from ladderboard.board import DisplayRules
+    >>> display = DisplayRules("accuracy", digits=2, shown_as="complement")
     >>> ends = {"overfitting": 0.1, "hidden": 0.05}
-    >>> board = {"beta": 0.05, "display": display, "takes": "predictions", "bound": ends}
+    >>> board = {"beta": 0.05, "takes": "predictions", "bound": ends}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
-    >>> print(explain_bound(board, point))
+    >>> print(explain_bound(board, display, point))
     With confidence 95%, the true accuracy of the best model submitted so far lies between 0.70 and
     0.85. The score shown is at most 0.1 too good. A better model may be hidden by at most 0.05.
     This counts all 12 submissions of all teams together, and holds at all times at once, whatever
@@ -713,29 +722,41 @@ def explain_bound(board: Mapping[str, Any], point: Mapping[str, Any] | None) -> 
     models built without seeing the test inputs it also covers new data of the same kind.
     Conditions: the examples are independent, and nothing public except this board's answers, the
     organiser's acts included, depends on their labels.
+    >>> wide = {**point, "bound": {**bound, "vacuous": True}}
+    >>> print(explain_bound(board, display, wide)[:64])
+    With confidence 95%, the score shown is at most 0.1 too good. Th
+    >>> print(explain_bound({**board, "bound": {"overfitting": 0.4}}, display, wide))
+    After 12 submissions there is no useful guarantee for the true accuracy of the best model: the
+    board has too few examples for this many submissions, or its mechanism has no guarantee.
     """
-    name, digits = board["display"]["name"], board["display"]["digits"]
     if point is None:
         return "Once a number is released, this says where the best model's true score lies."
-    if point["bound"]["vacuous"]:
+    bound, limit = point["bound"], board["bound"]["overfitting"]
+    is_shown = bound["least"] >= point["released"]
+    sure = f"With confidence {confidence_percent(board['beta'])}%"
+    if not bound["vacuous"]:
+        low, high = format_interval(
+            bound["display"]["low"], bound["display"]["high"], display.digits
+        )
+        promise = f"{sure}, the true {display.name} of the best model submitted so far lies "
+        promise += f"between {low} and {high}. "
+        promise += (
+            format_promise(limit, board["bound"]["hidden"])
+            if is_shown
+            else "That is a model of a team that was disqualified, and is not shown."
+        )
+    elif is_shown and limit is not None and display.is_narrow(-limit, limit):
+        promise = f"{sure}, the score shown is at most {round_up(limit, 2)} too good."
+    else:
         return (
             f"After {count(point['used'], 'submission')} there is no useful guarantee for the true "
-            f"{name} of the best model: the board has too few examples for this many submissions, "
-            "or its mechanism has no guarantee."
+            f"{display.name} of the best model: the board has too few examples for this many "
+            "submissions, or its mechanism has no guarantee."
         )
-    ends = point["bound"]["display"]
-    low, high = format_interval(ends["low"], ends["high"], digits)
-    meaning = format_promise(board["bound"]["overfitting"], board["bound"]["hidden"])
-    if point["bound"]["least"] < point["released"]:
-        meaning = "That is a model of a team that was disqualified, and is not shown."
     return (
-        f"With confidence {confidence_percent(board['beta'])}%, the true {name} of the best model "
-        f"submitted so far lies between {low} and {high}. "
-        f"{meaning} This counts all "
-        f"{count(point['used'], 'submission')} of "
-        "all teams together, and holds at all times at once, whatever they try, even if they work "
-        f"together. {_BOUND_CONDITIONS[board['takes']]}"
-        f"{_CORRECTED_LABELS if board.get('epoch') else ''}"
+        f"{promise} This counts all {count(point['used'], 'submission')} of all teams together, "
+        "and holds at all times at once, whatever they try, even if they work together. "
+        f"{_BOUND_CONDITIONS[board['takes']]}{_CORRECTED_LABELS if board.get('epoch') else ''}"
     )
 
 
