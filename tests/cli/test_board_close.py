@@ -36,7 +36,9 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
         f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions. "
         "Everyone who has it can verify every release: "
         f"ladderboard verify first.bundle --head {head['hash']} "
-        "Publish it for your teams: upload it somewhere, or add --site DIR for a page."
+        "Publish it for your teams: put it into data/ in the board's folder DIR and run "
+        "ladderboard board data first DIR so that the page Verify offers it, or add --site DIR "
+        "for a page of its own."
     )
     bundle = read_bundle(tmp_path / "first.bundle")
     assert kinds(bundle) == ["bundle", "key", "standings", "finals", "teams"]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ladderboard.board import PUBLIC
+from ladderboard.board import PUBLIC, write_board_bundle
 from ladderboard.server._context import CachedPage, PageCache
 from support.server.live_server import make_predictions
 
@@ -370,6 +370,28 @@ def test_the_ledger_download_is_complete(live_server, monkeypatch):
         response.headers["ledger-head"]
         == live_server.call("GET", "/boards/first").json()["head"]["hash"]
     )
+
+
+def test_the_bundle_is_offered_once_it_is_among_the_data_files(empty_server, tmp_path):
+    live_server, slug = empty_server, empty_server.slug
+    live_server.create_board()
+    live_server.submit(live_server.join("Ada")[1], make_predictions(30))
+    live_server.call("POST", "/boards/first/close", live_server.organiser)
+    live_server.client.cookies.clear()
+    before = get_page(live_server, path="/verify").text
+    assert f"Only the organiser has <code>{slug}.bundle</code>" in before
+    assert "board data" not in before
+    own = get_page(live_server, path="/verify", token=live_server.organiser).text
+    assert f"ladderboard board data {slug} DIR" in own
+    board, path = live_server.boards.open(slug), tmp_path / f"{slug}.bundle"
+    write_board_bundle(board, path)
+    organiser = live_server.boards.caller_by_token(live_server.organiser, slug)
+    board.data.replace(organiser, {path.name: path})
+    after = get_page(live_server, path="/verify").text
+    address = f"/boards/{slug}/data/{slug}.bundle"
+    assert f'<a href="{address}" download>{slug}.bundle</a>' in after
+    assert f"curl -O {live_server.url}{address}\n" in after
+    assert live_server.client.get(address).content == path.read_bytes()
 
 
 def test_a_ledger_download_fails_if_the_board_is_hidden_meanwhile(live_server, monkeypatch):

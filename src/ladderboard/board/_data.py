@@ -19,6 +19,7 @@ from ladderboard.board._repository import (
     insert,
     list_data_files,
     read_board,
+    update_board,
 )
 from ladderboard.errors import InvalidSetting, NotAllowed, NotFound, StorageFailed
 from ladderboard.files import ID_SEPARATOR
@@ -135,6 +136,7 @@ def _insert(transaction: BookTransaction, prepared: list[Any]) -> list[str]:
         row = DataFileRow(name=name, id=file_id, size=size, digest=digest, place=file.location)
         insert(view, DATA_FILE, row)
         file.commit(view)
+    update_board(view, amended=read_board(view).amended + 1)  # pages list them
     return replaced
 
 

@@ -136,7 +136,11 @@ def close(
     if path is not None and head is not None:
         echo_bundle(path, head, **parts)
         if written is None:
-            echo("Publish it for your teams: upload it somewhere, or add --site DIR for a page.")
+            echo(
+                "Publish it for your teams: put it into data/ in the board's folder DIR and run",
+                f"  ladderboard board data {board} DIR",
+                "so that the page Verify offers it, or add --site DIR for a page of its own.",
+            )
     if written is not None:
         echo_site(written, **parts)
 

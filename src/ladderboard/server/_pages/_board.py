@@ -343,8 +343,11 @@ def _read_rules(reader: _TabReader) -> dict[str, Any]:
 
 
 def _read_verify(reader: _TabReader) -> dict[str, Any]:
-    history = reader.history()
+    history, name = reader.history(), f"{reader.board.slug}.bundle"
+    data = reader.board.data.summary(reader.caller)
+    offered = any(file["name"] == name and file["url"] is None for file in data["files"])
     return {
+        "bundle": name if offered and data["allowed"] else None,
         "standings_hidden": history is None,
         "finals": reader.finals is not None,
         "history": history,
