@@ -290,7 +290,9 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     live_server.call("POST", "/boards/first/close", live_server.organiser)
     live_server.client.cookies.clear()
     download = get_page(live_server, path="/finals.csv")
-    assert [row["name"] for row in csv.DictReader(io.StringIO(download.text))] == ["Bob", "Ada"]
+    rows = list(csv.DictReader(io.StringIO(download.text)))
+    assert [row["name"] for row in rows] == ["Bob", "Ada"]
+    assert all(re.fullmatch(r"[01]\.\d{4}", row[end]) for row in rows for end in ("low", "high"))
     overview = re.sub(r"<[^>]*>", "", get_page(live_server, token=tokens[0]).text)
     assert "Final rank 2, zero-one loss 0.3000." in overview
     assert "Your best public zero-one loss was 0.03, public rank 1, after 1 submission." in overview

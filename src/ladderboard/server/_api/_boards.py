@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
+from ladderboard._formatting import round_outwards
 from ladderboard.board import PUBLIC
 from ladderboard.files import escape_formula
 from ladderboard.server._api._models import (
@@ -209,9 +210,11 @@ def standings_csv(page: dict[str, Any], *, header: bool = True) -> bytes:
 
 
 def finals_csv(ranking: dict[str, Any]) -> bytes:
-    """Return the final ranking as CSV."""
+    """Return the final ranking as CSV; the ends of intervals are rounded outwards, as shown."""
+    digits = ranking["display"]["digits"]
     rows = [
-        (*_team_columns(row), row["score"], row["display"], row["low"], row["high"],
+        (*_team_columns(row), row["score"], row["display"],
+         *round_outwards(row["low"], row["high"], digits),
          row["public_rank"], row["move"], row["loss"], *(row["ranks"] or (None, None)),
          row["band"], *(metric["score"] for metric in row["metrics"]))
         for row in ranking["rows"]
