@@ -13,6 +13,7 @@ from ladderboard.files._holdout import HoldoutTable, find_label_column, read_hol
 from ladderboard.files._memory import encode_memory as encode_memory
 from ladderboard.files._predictions import read_predictions
 from ladderboard.files._roster import Roster
+from ladderboard.files._roster import share_ids as share_ids
 from ladderboard.files._source import GZIP_MAGIC as GZIP_MAGIC
 from ladderboard.files._source import Gunzip as Gunzip
 from ladderboard.files._source import Limits, Problems, detect_format, format_names, refuse

@@ -10,7 +10,7 @@ soon as its block of the file is read, so the full columns are never in memory.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,6 +43,29 @@ _SMALLEST, _LARGEST = 1 - _ZERO, 255 - _ZERO
 def hash_integers(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return a distinct key for each distinct integer, with well-mixed top bits."""
     return numbers.view(np.uint64) * _FACTOR
+
+
+_MAX_SHARED_IDS = 2**20
+
+
+def share_ids(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the same ids; those that are 0, 1, ..., n - 1 from an array that holdouts share.
+
+    >>> share_ids(np.arange(7)).base is share_ids(np.arange(8)).base
+    True
+    """
+    n = len(ids)
+    if not 0 < n <= _MAX_SHARED_IDS:
+        return ids
+    first = _first_integers(1 << (n - 1).bit_length())[:n]
+    return first if np.array_equal(ids, first) else ids
+
+
+@lru_cache(maxsize=32)
+def _first_integers(count: int) -> NDArray[np.int64]:
+    integers = np.arange(count)
+    integers.flags.writeable = False
+    return integers
 
 
 class KeyIndex:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidLabels, InvalidState
-from ladderboard.files import HoldoutTable, Limits, read_holdout
+from ladderboard.files import HoldoutTable, Limits, read_holdout, share_ids
 from ladderboard.ledger import decode, digest, encode, pad, read_array, unpad, write_array
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _build_table(description: Mapping[str, Any], labels: NDArray[Any]) -> Holdou
     }
     ids, weight = columns["ids"], columns["weight"]
     if ids is not None:  # restore the types of the original table
-        columns["ids"] = ids.tolist() if ids.dtype.kind == "T" else ids.astype(np.int64)
+        columns["ids"] = ids.tolist() if ids.dtype.kind == "T" else share_ids(ids.astype(np.int64))
     if weight is not None:
         columns["weight"] = weight.astype(np.float64)
     return HoldoutTable(kind=description["kind"], labels=labels, **columns)
