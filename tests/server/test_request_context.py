@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from ladderboard.errors import DiskFull
-from ladderboard.server._context import ApiRoute, Batches
+from ladderboard.server._context import ApiRoute, Batches, _read_once
 
 
 def run_batches(run, calls):
@@ -82,6 +82,21 @@ def test_a_failed_batch_fails_all_its_calls_and_no_other():
     first, *others = run_batches(run, [("a", 1), ("a", 2), ("a", 3)])
     assert first == 1
     assert [str(error) for error in others] == ["bug", "bug"]
+
+
+def test_public_reads_that_wait_share_one_that_begins_after_them():
+    readings = []
+
+    def read():
+        readings.append("begun")
+        if len(readings) == 2:
+            raise ValueError("bug")
+        return len(readings)
+
+    first, *others = run_batches(_read_once, [("a", read)] * 4)
+    assert first == 1
+    assert [str(error) for error in others] == ["bug"] * 3
+    assert len(readings) == 2
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,12 @@ _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class CachedPage(NamedTuple):
-    """A page, plain and gzipped, or JSON with its ETag."""
+    """A page, plain and gzipped, or JSON with its ETag and the cursor of the next page."""
 
     content: bytes
     packed: bytes = b""
     tag: str = ""
+    next: str | None = None
 
 
 class PageCache:
@@ -152,6 +153,11 @@ def _attempt(read: Callable[[], Result]) -> Result | Exception:
         return error
 
 
+def _read_once(_: Hashable, reads: list[Callable[[], Result]]) -> list[Result | Exception]:
+    """Read once for all calls, each of which was made before."""
+    return [_attempt(reads[0])] * len(reads)
+
+
 def _disk_error(error: OSError) -> LadderboardError:
     return storage_error(error, f"{error.filename or 'The disk'} cannot be used")
 
@@ -199,6 +205,9 @@ class ServerContext:
         self._authorizations: Batches[str, _Authorization, Any] = Batches(
             self._threads, self._authorize_all
         )
+        self._public_reads: Batches[Hashable, Callable[[], Any], Any] = Batches(
+            self._threads, _read_once
+        )
 
     def close(self) -> None:
         """Wait for running work, and stop the threads."""
@@ -232,6 +241,14 @@ class ServerContext:
             reading = self.boards.read_ahead(slug, hashes)
         with reading:
             return [_attempt(call.work) for call in calls]
+
+    async def read_together(self, key: Hashable, read: Callable[[], Result]) -> Result:
+        """Return what ``read`` returns in a thread; calls with one key that wait share one reading.
+
+        So the result must depend on nothing but the key and the database.
+        """
+        result: Result = await self._public_reads.call(key, read)
+        return result
 
     async def run_in_thread(
         self, work: Callable[..., Result], *arguments: object, write: bool = False

@@ -4,12 +4,13 @@ import csv
 import io
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from ladderboard._formatting import round_outwards
-from ladderboard.board import PUBLIC
+from ladderboard.board import PUBLIC, Caller
 from ladderboard.files import escape_formula
 from ladderboard.server._api._models import (
     BoardList,
@@ -23,6 +24,7 @@ from ladderboard.server._api._routes import API, Slug, make_router, public_route
 from ladderboard.server._auth import is_organiser
 from ladderboard.server._context import (
     CachedPage,
+    ServerContext,
     get_context,
     make_response,
     make_tag,
@@ -53,7 +55,7 @@ _BOARDS["responses"][200]["headers"] = {**_BOARDS["responses"][200]["headers"], 
 
 
 @router.get("/boards", response_model=BoardList, **_BOARDS)
-def list_boards(
+async def list_boards(
     request: Request,
     limit: Limit = 100,
     cursor: Annotated[
@@ -62,27 +64,44 @@ def list_boards(
 ) -> Response:
     """Return a page of all boards, oldest first."""
     context = get_context(request)
+    if context.authenticator.read_credentials(request) is None:
+        read = partial(_read_boards, context, PUBLIC, None, limit, cursor)
+        page = await context.read_together(("boards", limit, cursor), read)
+    else:
+        page = await context.run_in_thread(_read_boards_as_caller, request, limit, cursor)
+    headers = {}
+    if page.next is not None:
+        url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={page.next}"
+        headers["Link"] = f'<{url}>; rel="next"'
+    return make_response(request, page.content, headers=headers, tag=page.tag)
+
+
+def _read_boards_as_caller(request: Request, limit: int, cursor: str | None) -> CachedPage:
+    context = get_context(request)
     caller, home = context.authenticator.authenticate_with_board(request)
+    return _read_boards(context, caller, home, limit, cursor)
+
+
+def _read_boards(
+    context: ServerContext, caller: Caller, home: str | None, limit: int, cursor: str | None
+) -> CachedPage:
+    """Return a page of all boards; ``home`` is the only board that knows the caller, if any."""
     unlisted = home is None and is_organiser(caller)
     slugs = context.boards.list_page(limit + 1, cursor, unlisted=unlisted)
     summaries = context.boards.summaries(
         slugs[:limit], lambda slug: caller if home in {None, slug} else PUBLIC
     )
     next_cursor = slugs[limit - 1] if len(slugs) > limit else None
-    headers = {}
-    if next_cursor is not None:
-        url = f"{context.settings.prefix}{API}/boards?limit={limit}&cursor={next_cursor}"
-        headers["Link"] = f'<{url}>; rel="next"'
     # The bytes of a reused summary are the same object, so the key is compared quickly.
     key = (next_cursor, *(summary.encoded for summary in summaries))
     page = context.pages.get(key) if limit <= _MAX_CACHED_BOARDS else None
     if page is None:
         listed = b",".join(summary.encoded for summary in summaries)
         content = b'{"boards":[%b],"next":%b}' % (listed, json.dumps(next_cursor).encode("ascii"))
-        page = CachedPage(content, tag=make_tag(content))
+        page = CachedPage(content, tag=make_tag(content), next=next_cursor)
         if limit <= _MAX_CACHED_BOARDS and all(summary.version for summary in summaries):
             context.pages.put(key, page)
-    return make_response(request, page.content, headers=headers, tag=page.tag)
+    return page
 
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())

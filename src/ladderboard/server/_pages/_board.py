@@ -74,30 +74,51 @@ _RESTRICTED = {"hidden", "frozen"}
 
 
 @router.get("/")
-def boards_page(request: Request) -> Response:
+async def boards_page(request: Request) -> Response:
     """Show the list of boards as the public sees them, page by page, open ones first."""
+    context, url = get_context(request), server_url(request)
+    page = _page_number(request.query_params.get("page", "1"))
+    if context.authenticator.read_credentials(request) is not None:
+        return await context.run_in_thread(_boards_page_of_caller, request, page)
+    read = partial(_render_boards, context, url, page)
+    listed = await context.read_together(("boards page", url, page), read)
+    return html_response(request, listed.content, lambda _: listed.packed)
+
+
+def _boards_page_of_caller(request: Request, page: int) -> Response:
     context = get_context(request)
     now = int(context.boards.environment.clock())
-    page = _page_number(request.query_params.get("page", "1"))
     caller = context.authenticator.authenticate_visitor(request, None)  # refuses a wrong token
     organises = _is_server_organiser(context, caller)
-    slugs = context.boards.list_open_first(
-        _BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1), unlisted=organises
-    )
-    summaries = context.boards.summaries(slugs, lambda _: PUBLIC)
-    if not is_public(request) or any(summary.version is None for summary in summaries):
-        variables = {**_list_variables(summaries, page, now), "organises": organises}
-        return page_response(request, "boards.html", **variables)
+    summaries = _summaries_on_page(context, page, unlisted=organises)
+    variables = {**_list_variables(summaries, page, now), "organises": organises}
+    return page_response(request, "boards.html", **variables)
+
+
+def _render_boards(context: ServerContext, url: str, page: int) -> CachedPage:
+    """Return the list of boards for visitors who are not signed in."""
+    now, root = int(context.boards.environment.clock()), context.settings.prefix
+    summaries = _summaries_on_page(context, page, unlisted=False)
     # Relative times change by the minute.
-    url, root = server_url(request), context.settings.prefix
     key = (url, page, now // 60, *(summary.encoded for summary in summaries))
     listed = context.pages.get(key)
     if listed is None:
         variables = _list_variables(summaries, page, now)
         content = render_public_page("boards.html", url=url, root=root, **variables).encode()
         listed = CachedPage(content, compress_page(content))
-        context.pages.put(key, listed)
-    return html_response(request, listed.content, lambda _: listed.packed)
+        if all(summary.version for summary in summaries):
+            context.pages.put(key, listed)
+    return listed
+
+
+def _summaries_on_page(
+    context: ServerContext, page: int, *, unlisted: bool
+) -> tuple[CachedSummary, ...]:
+    """Return the summaries of the boards on a page, and of the next board if there is one."""
+    slugs = context.boards.list_open_first(
+        _BOARDS_PER_PAGE + 1, _BOARDS_PER_PAGE * (page - 1), unlisted=unlisted
+    )
+    return context.boards.summaries(slugs, lambda _: PUBLIC)
 
 
 def _list_variables(summaries: Sequence[CachedSummary], page: int, now: int) -> dict[str, Any]:
@@ -258,12 +279,16 @@ class _TabReader(NamedTuple):
         """Return whether to show the intervals of the final ranking."""
         return has_useful_intervals(final, self.board.rules)
 
-    def standings(self, rows: int) -> dict[str, Any] | None:
-        """Return a page of the standings; None if they are hidden."""
+    @property
+    def own_row(self) -> dict[str, Any] | None:
+        """The row of the caller's team in the standings, if it may be seen."""
+        return none_if_hidden(self.view.own_standing)
+
+    def standings(self, rows: int, own_row: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return a page of the standings, with the caller's row; None if they are hidden."""
         page = none_if_hidden(lambda: self.view.leaderboard(limit=rows, cursor=self.place.cursor))
         if page is None:
             return None
-        own_row = self.view.own_standing()
         now = None if self.place.archived or page["frozen"] else self.now
         return standings_table(page, own_row, self.scale(page, own_row), now=now)
 
@@ -280,7 +305,8 @@ class _TabReader(NamedTuple):
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
     view, summary = reader.view, reader.summary
     history, finals, team = reader.history(), reader.finals, reader.team
-    own_row, standings = none_if_hidden(view.own_standing), reader.standings(_ROWS_ON_OVERVIEW)
+    own_row = reader.own_row
+    standings = reader.standings(_ROWS_ON_OVERVIEW, own_row)
     frozen = standings is not None and standings["frozen"] is not None
     ends = "at the close" if finals is not None else "at the freeze" if frozen else "now"
     ranking = (
@@ -309,7 +335,9 @@ def _read_leaderboard(reader: _TabReader) -> dict[str, Any]:
     finals, place = reader.finals, reader.place
     shown = finals if place.view != "public" else None
     return {
-        "standings": None if shown is not None else reader.standings(_ROWS_PER_PAGE),
+        "standings": None
+        if shown is not None
+        else reader.standings(_ROWS_PER_PAGE, reader.own_row),
         "finals": None
         if shown is None
         else finals_table(
