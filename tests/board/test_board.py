@@ -55,6 +55,24 @@ def test_a_submission_is_answered_and_ranked(boards, board, join, submit, predic
     json.dumps(board.as_seen_by(PUBLIC).summary())
 
 
+def test_a_teams_own_row_has_the_rank_of_the_leaderboard(
+    boards, make_folder, join, submit, predict, tmp_path
+):
+    folder = make_folder("baselines: [{name: Worst, file: w}, {name: Good, file: g}]", teams="6")
+    for name, wrong in (("Worst", 150), ("Good", 9)):
+        folder.baselines[name] = tmp_path / name
+        folder.baselines[name].write_bytes(predict(wrong))
+    board, teams = boards.create(folder), []
+    for number, wrong in enumerate((3, 21, 21, 60, 200, None)):
+        teams.append(join(boards, board, f"Team {number}")[0])
+        if wrong is not None:
+            submit(board, teams[-1], predict(wrong))
+    listed = [row for row in board.as_seen_by(PUBLIC).leaderboard()["rows"] if not row["baseline"]]
+    assert [row["rank"] for row in listed] == [1, 2, 2, 4, 5, None]
+    for caller, row in zip(teams, listed, strict=True):
+        assert board.as_seen_by(caller).own_standing() == {**row, "you": True}
+
+
 def test_a_certificate_that_cannot_be_computed_does_not_lose_the_reply(
     boards, make_folder, join, submit, predict, monkeypatch
 ):

@@ -346,9 +346,14 @@ _STANDING_OF_TEAM = (
     _STANDING + " FROM main.team WHERE book = ? AND disqualified = 0 AND {0}used IS NOT NULL "
     "AND number = ?"
 )
-_BETTER_TEAMS = (
-    "SELECT COUNT(*) FROM main.team WHERE book = ? AND disqualified = 0 AND kind = 'team' "
-    "AND {0}released < ?"
+# An index has all of the better ones, but not their kind; the few baselines are found by name (the
+# signs keep SQLite from going through the better ones again).
+_BETTER_STANDINGS = (
+    "SELECT COUNT(*) FROM main.team WHERE book = ? AND disqualified = 0 AND {0}released < ?"
+)
+_BETTER_BASELINES = (
+    "SELECT COUNT(*) FROM main.team WHERE book = ? AND +disqualified = 0 AND +{0}released < ? "
+    "AND kind = 'baseline' AND folded IN ({1})"
 )
 
 
@@ -375,9 +380,18 @@ def find_standing(view: ReadView, number: int, *, as_frozen: bool) -> StandingRo
     return StandingRow._make(rows[0]) if rows else None
 
 
-def count_better_teams(view: ReadView, released: float, *, as_frozen: bool) -> int:
-    """Return how many teams have a better release."""
-    return int(view.query(_seen(_BETTER_TEAMS, as_frozen), (view.book_id, released))[0][0])
+def count_better_teams(
+    view: ReadView, released: float, baselines: Sequence[str], *, as_frozen: bool
+) -> int:
+    """Return how many teams have a better release; ``baselines`` are their comparable names."""
+    prefix = "seen_" if as_frozen else ""
+    values = (view.book_id, released)
+    better = view.query(_BETTER_STANDINGS.format(prefix), values)[0][0]
+    if better and baselines:
+        names = ", ".join("?" * len(baselines))
+        statement = _BETTER_BASELINES.format(prefix, names)
+        better -= view.query(statement, (*values, *baselines))[0][0]
+    return int(better)
 
 
 def is_tied(view: ReadView, released: float | None, *, as_frozen: bool) -> bool:

@@ -32,7 +32,7 @@ from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ladderboard.board._board import BoardContext
     from ladderboard.board._model import BoardRow
@@ -201,16 +201,24 @@ def rank_by_mean(
 
 
 def read_team_standing(
-    view: ReadView, number: int, *, as_frozen: bool, further: FurtherValues | None = None
+    view: ReadView,
+    number: int,
+    baselines: Sequence[str],
+    *,
+    as_frozen: bool,
+    further: FurtherValues | None = None,
 ) -> TeamStanding | None:
-    """Return the row of one team with its rank; None if it is not in the standings."""
+    """Return the row of one team with its rank; None if it is not in the standings.
+
+    ``baselines`` are the comparable names of the baselines that were submitted.
+    """
     if further is not None:
         rows = _rank_all_by_mean(view, further, as_frozen=as_frozen)
         return next((row for row in rows if row.team.number == number), None)
     team = find_standing(view, number, as_frozen=as_frozen)
     if team is None or team.released is None or team.kind != "team":
         return None if team is None else TeamStanding(None, tied=False, team=team)
-    rank = 1 + count_better_teams(view, team.released, as_frozen=as_frozen)
+    rank = 1 + count_better_teams(view, team.released, baselines, as_frozen=as_frozen)
     return TeamStanding(rank, is_tied(view, team.released, as_frozen=as_frozen), team)
 
 

@@ -9,6 +9,7 @@ from ladderboard._formatting import format_time
 from ladderboard.board._access import (
     Role,
     check_permission,
+    comparable_name,
     compute_shares,
     redact_quota,
     remaining_quota,
@@ -257,6 +258,7 @@ class View:
             standing = read_team_standing(
                 view,
                 self._caller.team,
+                [comparable_name(line.name) for line in rules.baselines if line.file is not None],
                 as_frozen=frozen,
                 further=further if rules.ranks_by_mean else None,
             )
