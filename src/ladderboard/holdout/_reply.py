@@ -168,7 +168,8 @@ def loss_texts(
     release: Release, smallest_gain: float | None, shown: Mapping[str, Any] | None = None
 ) -> ReplyTexts:
     """Return the numbers of a guard's reply: in the metric ``shown`` if it has one, else losses."""
-    best, score = (format_risk(risk, shown) for risk in (release.value, release.score))
+    best = format_risk(release.value, shown)
+    score = best if release.score == release.value else format_risk(release.score, shown)
     if not smallest_gain or not is_unchanged(release):
         return ReplyTexts(best, score, None)
     return ReplyTexts(best, score, format_risk_gain(smallest_gain, release.value, shown))
@@ -300,7 +301,8 @@ def _metric_promise(bound: Certificate, shown: Mapping[str, Any], released: floa
 
 def is_unchanged(release: Release) -> bool:
     """Tell whether a release says neither a new best nor a score of this model."""
-    return not release.improved and release.score in {None, release.value}
+    score = release.score
+    return not release.improved and (score is None or score == release.value)
 
 
 def format_reply(
@@ -318,7 +320,7 @@ def format_reply(
     ``noun`` is what is asked or sent, and ``number`` its number if that is not the question's.
     """
     sentences = []
-    if release.score not in {None, release.value}:
+    if release.score is not None and release.score != release.value:
         sentences.append(f"This model's score: {texts.score}.")
     if again:
         sentences.insert(0, f"Duplicate of {noun} {number or release.question}; not counted.")

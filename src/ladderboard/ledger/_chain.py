@@ -18,7 +18,7 @@ from ladderboard.ledger._storage import EMPTY_CHAIN, EntryRow
 from ladderboard.mechanisms import LadderChanges, Release, VisibleChange, changes_of_others
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from ladderboard.ledger._commitments import Encryption
@@ -204,23 +204,16 @@ class Entry:
         cls, *, book: str, number: int, kind: str, time: int, previous: bytes, **kind_fields: Any
     ) -> Entry:
         """Return a new entry; ``kind_fields`` are the fields of its kind."""
-        fields = {
-            "format": FORMAT,
-            "book": book,
-            "number": number,
-            "kind": kind,
-            "time": time,
-            "previous": previous.hex(),
-            **kind_fields,
-        }
-        return cls(_JSON_ENCODER.encode(fields).encode("ascii"))
+        return cls(
+            _encode_entry(
+                kind_fields, book=book, number=number, kind=kind, time=time, previous=previous
+            )
+        )
 
     @cached_property
     def hash(self) -> bytes:
         """The SHA-256 of the bytes, with their length before them."""
-        return hashlib.sha256(
-            _PREFIX + struct.pack(">Q", len(self.encoded)) + self.encoded
-        ).digest()
+        return _hash_entry(self.encoded)
 
     def read(self) -> dict[str, Any]:
         """Return the fields, or raise ``BrokenLedger`` if the bytes are not an entry."""
@@ -235,6 +228,40 @@ class Entry:
                 f"An entry has format {fields['format']!r:.20}; this version reads {FORMAT}."
             )
         return fields
+
+
+def _make_json_encoder() -> Callable[[dict[str, Any]], str]:
+    """Return ``_JSON_ENCODER.encode``, without what that prepares anew for each object."""
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # not CPython
+        return _JSON_ENCODER.encode
+    # In this order: no check for cycles, no default, escapes, no indent, separators, then keys are
+    # not sorted and not skipped, and NaN is refused.
+    escaped = json.encoder.encode_basestring_ascii
+    write = make(None, _JSON_ENCODER.default, escaped, None, ":", ",", False, False, False)
+    return lambda fields: "".join(write(fields, 0))
+
+
+_encode_json = _make_json_encoder()
+
+
+def _encode_entry(
+    kind_fields: dict[str, Any], *, book: str, number: int, kind: str, time: int, previous: bytes
+) -> bytes:
+    fields = {
+        "format": FORMAT,
+        "book": book,
+        "number": number,
+        "kind": kind,
+        "time": time,
+        "previous": previous.hex(),
+        **kind_fields,
+    }
+    return _encode_json(fields).encode("ascii")
+
+
+def _hash_entry(encoded: bytes) -> bytes:
+    return hashlib.sha256(_PREFIX + struct.pack(">Q", len(encoded)) + encoded).digest()
 
 
 def _refuse_duplicate_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -289,22 +316,16 @@ def append_entry(
 ) -> ChainState:
     """Append an entry, and return the chain state after it. Time never runs backwards."""
     time = max(time, chain_state.time)
-    entry = Entry.make(
-        book=name,
-        number=chain_state.entries,
-        kind=kind,
-        time=time,
-        previous=chain_state.head,
-        **fields,
+    number = chain_state.entries
+    encoded = _encode_entry(
+        fields, book=name, number=number, kind=kind, time=time, previous=chain_state.head
     )
-    entry_hash = entry.hash
+    entry_hash = _hash_entry(encoded)
     new_state = chain_state._replace(
-        entries=chain_state.entries + 1, head=entry_hash, time=time, **state_changes
+        entries=number + 1, head=entry_hash, time=time, **state_changes
     )
     columns = (fields.get("ladder"), fields.get("question"), fields.get("asker"))
-    book.append(
-        EntryRow(chain_state.entries, kind, entry.encoded, entry_hash, *columns), new_state, secret
-    )
+    book.append(EntryRow(number, kind, encoded, entry_hash, *columns), new_state, secret)
     return new_state
 
 

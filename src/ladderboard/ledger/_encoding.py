@@ -71,6 +71,10 @@ class MapEncoder:
                 parts += (key, value)
             elif kind is bytes:  # a digest or a salt, mostly
                 parts += (key, b"B", _pack_length(len(value)), value)
+            elif kind is float and isfinite(value):
+                parts += (key, b"D", _pack_double(value + 0.0))
+            elif value is None or value is False or value is True:
+                parts += (key, _CONSTANT_TAGS[value])
             else:
                 parts.append(key)
                 _write(value, parts)
@@ -83,9 +87,14 @@ def digest(domain: str, value: Any) -> bytes:
     >>> digest("holdout", 1) == digest("submission", 1)
     False
     """
-    parts = [PREFIX, domain.encode("ascii"), b"\n"]
+    parts = [_digest_prefix(domain)]
     _write(value, parts)
     return hashlib.sha256(b"".join(parts)).digest()
+
+
+@lru_cache(maxsize=256)
+def _digest_prefix(domain: str) -> bytes:
+    return PREFIX + domain.encode("ascii") + b"\n"
 
 
 def _write(value: Any, parts: list[bytes]) -> None:

@@ -157,22 +157,16 @@ def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
     """Return True with probability exp(-numerator/denominator), for a ratio >= 0 (Alg. 1)."""
     units, rest = divmod(numerator, denominator)
     for _ in range(units):
-        if not _bernoulli_exp_below_one(stream, 1, 1):
+        if not stream.bernoulli_exp_one():
             return False
-    return _bernoulli_exp_below_one(stream, rest, denominator)
-
-
-def _bernoulli_exp_below_one(stream: Stream, numerator: int, denominator: int) -> bool:
-    """Alg. 1 for a ratio in [0, 1]: the first K that fails Bernoulli(ratio/K) is odd."""
-    if numerator == 0:
-        return True
-    if numerator == denominator:
-        return stream.bernoulli_exp_one()
-    return _bernoulli_exp_from(stream, numerator, denominator, 1)
+    return not rest or _bernoulli_exp_from(stream, rest, denominator, 1)
 
 
 def _bernoulli_exp_from(stream: Stream, numerator: int, denominator: int, k: int) -> bool:
-    """Go on with Alg. 1 at the trial with Bernoulli(ratio/k)."""
+    """Go on with Alg. 1, for a ratio in (0, 1], at the trial with Bernoulli(ratio/k).
+
+    The first K that fails is odd with probability exp(-ratio).
+    """
     below = stream.uniform_below
     while below(denominator * k) < numerator:
         k += 1
@@ -186,10 +180,10 @@ def discrete_laplace(stream: Stream, numerator: int, denominator: int = 1) -> in
     """
     while True:
         low = stream.uniform_below(numerator)
-        if not _bernoulli_exp_below_one(stream, low, numerator):
+        if low and not _bernoulli_exp_from(stream, low, numerator, 1):
             continue
         high = 0
-        while _bernoulli_exp_below_one(stream, 1, 1):
+        while stream.bernoulli_exp_one():
             high += 1
         magnitude = (low + numerator * high) // denominator
         negative = stream.take(1)[0] & 1

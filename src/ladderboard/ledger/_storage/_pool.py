@@ -282,7 +282,7 @@ class SqlitePool(Pool):
 
     def acquire(self) -> Connection:
         """Return an idle or new connection."""
-        with _FORKS.changed:
+        with _FORKS.lock:
             user = _FORKS.enter(self)
             connection = self._free.pop() if self._free else None
         try:
@@ -301,14 +301,14 @@ class SqlitePool(Pool):
         if not keep:
             connection.close()
             self._to_close.discard(connection)
-        with _FORKS.changed:
+        with _FORKS.lock:
             if keep:
                 self._free.append(connection)
             _FORKS.remove(self._busy.pop(connection))
 
     def close(self) -> None:
         """Close all idle connections now, and the others when their transactions end."""
-        with _FORKS.changed:
+        with _FORKS.lock:
             user = _FORKS.enter(self)
             self._to_close.update(self._busy)
             idle, self._free = self._free, []
@@ -352,13 +352,14 @@ class _Forks:
             )
 
     def _reset(self) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)  # its own methods take longer
         self._users: list[_User] = []
         self._forking: list[int] = []  # threads that are forking, or about to
 
     def add_pool(self, pool: SqlitePool) -> None:
         """Include a pool in all forks from now on."""
-        with self.changed:
+        with self.lock:
             self._pools.add(pool)
 
     def enter(self, pool: SqlitePool) -> _User:
@@ -381,7 +382,7 @@ class _Forks:
 
     def leave(self, user: _User) -> None:
         """Undo ``enter``."""
-        with self.changed:
+        with self.lock:
             self.remove(user)
 
     def remove(self, user: _User) -> None:

@@ -435,13 +435,14 @@ class WriteView(ReadView):
     def append(self, row: EntryRow, chain_state: ChainState, secret: bytes | None = None) -> None:
         """Append an entry; its number is the primary key, so that two can never share one."""
         number, kind, encoded, head, ladder, question, asker = row
+        before = self.chain_state()
         if (
-            number != self.chain_state().entries
+            number != before.entries
             or chain_state.entries != number + 1
             or chain_state.head != head
         ):
             raise InvalidState(
-                f"Entry {number} cannot be appended after {self.chain_state().entries} entries, or "
+                f"Entry {number} cannot be appended after {before.entries} entries, or "
                 "its hash is not the head of the new chain state."
             )
         place = self._first + number

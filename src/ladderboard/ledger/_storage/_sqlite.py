@@ -259,6 +259,18 @@ class SqliteConnection(Connection):
             self._break()
             raise translate_sqlite_error(error, self._path) from None
 
+    def defer(
+        self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
+    ) -> None:
+        """Run a statement at once: waiting would save nothing."""
+        try:
+            changed = self._cursor.execute(statement, values).rowcount
+        except sqlite3.Error as error:
+            self._break()
+            raise translate_sqlite_error(error, self._path) from None
+        if not changed and none_changed is not None:
+            raise InvalidState(none_changed)
+
     def begin(self, *, write: bool) -> None:
         """Begin a transaction; refuse a file that was replaced or migrated since it was opened."""
         self._check_file(write=write)
