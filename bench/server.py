@@ -19,6 +19,10 @@ What profiles of a submission showed, as milliseconds of processor time on a bus
 - What is left, in one thread with warm caches: 0.15 each for the certificate, the commit and the
   other SQL, 0.05 for the score, and the event loop's 0.5. Guessing the kinds of columns from the
   first thousands of lines takes half of reading a body, in the bare handler too.
+
+Of a team's page with 1e4 teams, made anew, two thirds were the team's rank, which was counted twice
+and read every better team's row for its kind. An index has all but the kind, so now all better ones
+are counted there, and the few baselines among them found by name: 1.4 ms instead of 4.6.
 """
 
 from __future__ import annotations
