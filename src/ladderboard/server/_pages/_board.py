@@ -303,7 +303,7 @@ class _TabReader(NamedTuple):
 
 
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
-    view, summary = reader.view, reader.summary
+    summary = reader.summary
     history, finals, team = reader.history(), reader.finals, reader.team
     own_row = reader.own_row
     standings = reader.standings(_ROWS_ON_OVERVIEW, own_row)
