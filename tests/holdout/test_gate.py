@@ -54,6 +54,8 @@ def test_a_clear_gain_is_better_and_noise_is_not(gate):
     assert (unclear.outcome, unclear.differing, unclear.look) == ("cannot_tell", 76, 2)
     assert unclear.nats > better.nats
     assert unclear.needed == required_net_wins(76, unclear.nats, 0.05)
+    with pytest.raises(TypeError, match=r"'cannot_tell'.*verdict\.not_worse"):
+        assert unclear
     assert str(unclear) == (
         'Cannot tell. The two differ on 76 examples. "Not worse" needed '
         f'{unclear.needed_not_worse} more wins than losses; "better" needed {unclear.needed} more '

@@ -107,7 +107,7 @@ def plan(
     if len(names) != 2:
         raise InvalidSetting(
             "A plan needs two of --n, --questions and --error, and finds the third; got "
-            f"{', '.join(names) or 'none'}. Try --n 10000 --questions 1000."
+            f"{', '.join(names) or 'none'}. Try --n {n or 10_000} --questions 1000."
         )
     result = make_plan(
         n,

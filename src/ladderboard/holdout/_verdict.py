@@ -115,6 +115,13 @@ class Verdict:
         not_worse = _format_net_wins(self.needed_not_worse)
         return [differ, f'"Not worse" needed {not_worse}; "better" {better}']
 
+    def __bool__(self) -> bool:
+        """A verdict has several outcomes, so ``assert gate.check(...)`` is refused."""
+        raise TypeError(
+            f"A verdict is neither true nor false; this one is {self.outcome!r}. "
+            "Use verdict.better or verdict.not_worse."
+        )
+
     def __str__(self) -> str:
         return self.reason
 

@@ -347,7 +347,7 @@ def check(
 
     A refusal costs nothing. The same candidate with the same incumbent and margin gets the earlier
     verdict and costs nothing, so a run can be repeated. Predictions that are the incumbent's own
-    are not worse, at no cost.
+    are not worse, at no cost; scores and results of tests that equal the incumbent's take a look.
 
     Exit codes: 0 answered, and as required; with --require, 1 another verdict; 2 the predictions or
     the arguments are invalid; 3 no looks are left or the gate is closed; 4 the gate's file is
