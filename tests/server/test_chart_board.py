@@ -236,7 +236,7 @@ def test_questions_over_time():
 def test_a_chart_is_cached_for_a_minute():
     *points, now = history_point(7, 0.5, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 3)
     chart = history_chart(history_data(*points, now))
-    later = [{**now, "time": f"2027-01-15T{time}Z"} for time in ("08:59:01", "09:00:01")]
+    later = [{**now, "time": f"2027-01-15T{time}Z"} for time in ("09:00:59", "09:01:00")]
     assert history_chart(history_data(*points, later[0])) is chart
     assert history_chart(history_data(*points, later[1])) is not chart
 

@@ -550,19 +550,20 @@ def history_chart(
 
     ``ends`` says in a word or two when its last point was: "now", or "at the close".
 
-    The chart ends at the end of the current minute, so it is drawn once in that time. A board with
-    fewer than two records has no chart: a flat line says nothing.
+    The chart ends with the last full minute, so it is drawn once in a minute, or with a record in
+    this one. A board with fewer than two records has no chart: a flat line says nothing.
     """
     if len(history["points"]) < 3:  # the last one is now
         return None
     *records, now = history["points"]
-    minute = format_time(-(-parse_time(now["time"]) // 60) * 60)
+    minute = parse_time(now["time"]) // 60 * 60
+    end = format_time(max(minute, parse_time(records[-1]["time"])))
     levels = {
         baseline["name"]: baseline["display"]
         for baseline in baselines
         if baseline.get("display") is not None
     }
-    points = [*records, {**now, "time": minute}]
+    points = [*records, {**now, "time": end}]
     return _draw_history(json.dumps({**history, "points": points, "levels": levels, "ends": ends}))
 
 
