@@ -165,7 +165,14 @@ class Certificate:
             "hidden": self.hidden,
             "vacuous": self.vacuous,
         }
-        return {name: _finite_or_none(value) for name, value in fields.items()}
+        for name, value in fields.items():
+            if name == "assumptions":
+                fields[name] = list(value)
+            elif type(value) is tuple:
+                fields[name] = list(map(_finite_or_none, value))
+            elif isinstance(value, float):
+                fields[name] = _finite_or_none(value)
+        return fields
 
     @classmethod
     def read(cls, described: Mapping[str, Any]) -> Certificate:
@@ -222,10 +229,8 @@ class Certificate:
         return f"T{quantity[1:]} lies in {interval} {sure}"
 
 
-def _finite_or_none(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return [_finite_or_none(item) for item in value] if isinstance(value, tuple) else value
+def _finite_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _read_end(value: Any, otherwise: float) -> float:

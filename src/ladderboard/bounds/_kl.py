@@ -26,7 +26,10 @@ _HALVINGS = 1100  # enough for all powers of two between 0 and 1, and a double's
 _SMALL = 0.1
 # The relative error of ``kl`` is below this; what is solved for is moved outwards by as much.
 _SLACK = 1e-13
-_NEWTON_STEPS, _NEWTON_TOLERANCE = 6, 1e-12  # steps of Newton's method; its usual relative error
+_NEWTON_STEPS, _LAST_STEP = 8, 1e-6  # of Newton's method; the error after a step is its square
+_NEWTON_TOLERANCE = 1e-12  # its usual relative error, where it is not within two last bits
+_CANCELLED = 1e-6  # below this the plain formula of kl has too few digits
+_CLEARLY = 1e-12  # above rounding errors, relative or not, of numbers in [0, 1]
 _NEGLIGIBLE = 1e-280  # so far above _SMALLEST that q ln(p / q) is below p's last bit
 _NOISE_PARTS = 24  # of the law of a noise; each counts with its worst end
 _LATTICE = 1e-6  # what the steps of the lattice that noise is drawn on can add to a part
@@ -186,7 +189,11 @@ def binomial_lower(n: int, q: float, nats: float) -> float:
     >>> round(binomial_lower(10_000, 0.1, 50), 4), round(kl_lower(0.1, 0.005), 4)
     (0.0734, 0.0727)
     """
-    return max(math.nextafter(1 - binomial_upper(n, 1 - q, nats), 0.0), kl_lower(q, nats / n))
+    exact = math.nextafter(1 - binomial_upper(n, 1 - q, nats), 0.0)
+    # The kl form for 1 - q, which is cached by now, is that for q but for last bits.
+    if exact > 1 - kl_upper(1 - q, nats / n) + _CLEARLY:
+        return exact
+    return max(exact, kl_lower(q, nats / n))
 
 
 def _stirling_tail(number: float) -> float:
@@ -197,22 +204,33 @@ def _stirling_tail(number: float) -> float:
 def _newton_bracket(q: float, nats: float, inside: float, outside: float) -> tuple[float, float]:
     """Return a tight bracket of the solution by Newton's method, to shorten the bisection.
 
-    It starts outside, by Pinsker, and kl is convex, so every step comes nearer. The ends are
-    checked afterwards, so correctness does not depend on that.
+    It starts at the solution of the first two terms of kl's series in p - q, or at Pinsker's bound
+    where that is no use. The last step and the ends are exact, so nothing depends on the others.
     """
-    sign = 1.0 if outside > inside else -1.0
-    p = q + sign * math.sqrt(nats / 2)
+    sign, rest = (1.0 if outside > inside else -1.0), 1 - q
+    p = q + sign * math.sqrt(2 * q * rest * nats) + (rest - q) * nats * (2 / 3)
+    if not 0 < p < 1 or (p - q) * sign <= 0:
+        p = q + sign * math.sqrt(nats / 2)
+    exact = q <= 0 or q >= 1 or nats < _CANCELLED
     for _ in range(_NEWTON_STEPS):
-        if not 0 < p < 1 or p == q:
+        if not 0 < p < 1 or (p - q) * sign <= 0:
             return inside, outside
-        p -= (kl(q, p) - nats) * p * (1 - p) / (p - q)
-    before, after = (
-        p - sign * part * min(p, 1 - p) for part in (_NEWTON_TOLERANCE, -_NEWTON_TOLERANCE)
-    )
-    if 0 < before < 1 and (before - inside) * sign > 0 and kl(q, before) <= nats:
-        inside = before
-    if 0 < after < 1 and (outside - after) * sign > 0 and kl(q, after) > nats:
-        outside = after
+        value = kl(q, p) if exact else q * math.log(q / p) + rest * math.log(rest / (1 - p))
+        step = (value - nats) * p * (1 - p) / (p - q)
+        p -= step
+        if abs(step) <= _LAST_STEP * min(p, 1 - p):
+            if exact:
+                break
+            exact = True
+    for tolerance in (2 * math.ulp(p), _NEWTON_TOLERANCE * min(p, 1 - p)):
+        before, after = p - sign * tolerance, p + sign * tolerance
+        if 0 < before < 1 and (before - inside) * sign > 0 and kl(q, before) <= nats:
+            inside = before
+        between = (after - q) * sign > 0 and (outside - after) * sign > 0
+        if 0 < after < 1 and between and kl(q, after) > nats:
+            outside = after
+        if (inside, outside) == (before, after):
+            break
     return inside, outside
 
 
