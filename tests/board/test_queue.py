@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ladderboard.board import PUBLIC, Boards, FolderStore, IncomingSubmission, SubmissionRequest
-from ladderboard.board._repository import list_submissions, update_board
+from ladderboard.board._repository import list_submissions, read_team, update_board
 from ladderboard.errors import LadderboardError, NotAllowed, NotOpen, StorageFailed
 from ladderboard.ledger import SqliteStorage
 
@@ -198,9 +198,9 @@ def test_more_jobs_than_a_transaction_takes_are_all_done(board):
     assert board.queue.run(append_entry_job("paused")) == 153
 
 
-def test_submissions_that_are_answered_together_share_a_commit(board, predict, join):
-    boards = Boards(board.book.storage, board.store)
-    ada, bob = (join(boards, board, name)[0] for name in ("Ada", "Bob"))
+def test_submissions_that_are_answered_together_share_a_commit(boards, make_folder, predict, join):
+    board = boards.create(make_folder(questions="1000"))
+    ada, bob, eve = (join(boards, board, name)[0] for name in ("Ada", "Bob", "Eve"))
     scorer, now = board.scorer(), board.book.environment.clock()
 
     def sent(caller, errors, **options):
@@ -208,20 +208,39 @@ def test_submissions_that_are_answered_together_share_a_commit(board, predict, j
             caller, IncomingSubmission(scorer.read(predict(errors)), now, **options)
         )
 
+    def send_all():
+        return board.submissions.submit_all(
+            [
+                sent(eve, 60),
+                sent(ada, 90),
+                sent(ada, 90),
+                sent(bob, 80, message="x" * 501),
+                sent(bob, 75),
+                sent(PUBLIC, 45),
+            ]
+        )
+
     turns = CountingTransactions(board.book)
-    first, repeated, refused, second, stranger = board.submissions.submit_all(
-        [
-            sent(ada, 90),
-            sent(ada, 90),
-            sent(bob, 80, message="x" * 501),
-            sent(bob, 70),
-            sent(PUBLIC, 60),
-        ]
-    )
+    *answers, stranger = send_all()
+    eves, adas, repeated, refused, bobs = answers
     assert turns.count == 1
-    assert (first.release.value, second.release.value) == (0.3, 0.23)
-    assert first.entry < second.entry
-    assert (repeated.id, repeated.again) == (first.id, True)
+    assert [answer.team for answer in (eves, adas, bobs)] == [
+        team_id(board, caller) for caller in (eve, ada, bob)
+    ]
+    # In the order in which they came: neither that of teams nor that of values.
+    assert [answer.release.value for answer in (eves, adas, bobs)] == [0.2, 0.3, 0.25]
+    assert eves.entry < adas.entry < bobs.entry
+    assert (repeated.id, repeated.again) == (adas.id, True)
     assert "at most 500 characters" in str(refused)
     assert isinstance(stranger, NotAllowed)
-    assert board.book.check() == 2
+    assert board.book.check() == 3
+    again = send_all()
+    assert turns.count == 1
+    assert [answer.id for answer in again[:3]] == [eves.id, adas.id, adas.id]
+    assert again[4].id == bobs.id
+    assert board.book.check() == 3
+
+
+def team_id(board, caller):
+    with board.reading() as view:
+        return read_team(view, caller.team).id

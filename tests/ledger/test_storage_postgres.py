@@ -240,8 +240,8 @@ def test_a_write_takes_two_messages(storage, grow, messages):
         book.add_dedupe_key(b"new", 1, defer=True)
         book.set_ladder_state(0, b"after", defer=True)
         assert (book.find_by_dedupe_key(b"new"), book.ladder_state(0)) == (1, b"after")
-    # Begin (three), lock and state; then entry, secret, key, ladder and commit.
-    assert messages == [5, 5]
+    # Begin (two), lock and state; then entry, secret, key, ladder and commit.
+    assert messages == [4, 5]
     assert seen(storage) == AFTER
 
 

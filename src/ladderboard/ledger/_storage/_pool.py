@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from contextlib import suppress
+from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 from ladderboard.errors import InvalidState, StorageFailed
@@ -80,6 +83,79 @@ class PerBookLock(WriterLock):
         self._writers.discard((threading.get_ident(), book))
 
 
+class Deferred(NamedTuple):
+    """A statement that changes ``rows`` rows, and what to say if one of them did not change."""
+
+    statement: str
+    values: tuple[Any, ...]
+    none_changed: str | None
+    rows: int = 1
+
+
+_MAX_ROWS = 8  # of one statement: a server prepares it for each number of rows
+_INSERT = re.compile(r"(INSERT INTO .* VALUES )(\([?, ]+\))( ON CONFLICT DO NOTHING)?")
+_UPDATE = re.compile(r"UPDATE \S+ SET (\w+ = \?(?:, \w+ = \?)*) WHERE [^?]*\?.*")
+
+
+@lru_cache(maxsize=1024)
+def _insert_rows(statement: str, rows: int) -> str:
+    """Return a statement that inserts one row, for several."""
+    head, row, tail = _INSERT.fullmatch(statement).groups("")  # type: ignore[union-attr]
+    return f"{head}{', '.join([row] * rows)}{tail}"
+
+
+@lru_cache(maxsize=1024)
+def _key_start(statement: str) -> int | None:
+    """Return where the key begins in the values of an update that only sets columns.
+
+    0 for a statement that inserts a row; None for any other.
+    """
+    update = _UPDATE.fullmatch(statement)
+    if update is not None:
+        return update[1].count("?")
+    return None if _INSERT.fullmatch(statement) is None else 0
+
+
+def combine_deferred(deferred: list[Deferred]) -> list[Deferred]:
+    """Return fewer statements that do the same, each with its number of rows.
+
+    Rows of one table are inserted together, before the other statements, and only the last update
+    of several that set the same columns of one row is kept.
+
+    >>> insert, update = "INSERT INTO a VALUES (?, ?)", "UPDATE b SET c = ? WHERE d = ?"
+    >>> rows = [Deferred(insert, (1, 2), None), Deferred(update, (3, 9), None)]
+    >>> rows += [Deferred(insert, (4, 5), None), Deferred(update, (6, 9), None)]
+    >>> for combined in combine_deferred(rows):
+    ...     print(*combined[:2])
+    INSERT INTO a VALUES (?, ?), (?, ?) (1, 2, 4, 5)
+    UPDATE b SET c = ? WHERE d = ? (6, 9)
+    """
+    if len({item.statement for item in deferred}) == len(deferred):
+        return deferred
+    inserts: dict[str, list[Deferred]] = {}
+    others: dict[Any, Deferred] = {}
+    for item in deferred:
+        start = _key_start(item.statement)
+        if start == 0:
+            inserts.setdefault(item.statement, []).append(item)
+        elif start is None:
+            others[len(others), None] = item
+        else:
+            key = item.statement, item.values[start:]
+            others.pop(key, None)
+            others[key] = item
+    combined: list[Deferred] = []
+    for statement, items in inserts.items():
+        for first in range(0, len(items), _MAX_ROWS):
+            rows = items[first : first + _MAX_ROWS]
+            if len(rows) > 1:
+                values = tuple(chain.from_iterable(row.values for row in rows))
+                row_statement = _insert_rows(statement, len(rows))
+                rows = [Deferred(row_statement, values, rows[0].none_changed, len(rows))]
+            combined += rows
+    return [*combined, *others.values()]
+
+
 class Connection(ABC):
     """One connection, and the one transaction that may be open on it.
 
@@ -98,6 +174,7 @@ class Connection(ABC):
         self.known_states: dict[int, Any] = {}
         """Chain states that need no reading in the current write transaction, by book."""
         self.prefetched: dict[tuple[str, tuple[Any, ...]], list[tuple[Any, ...]]] = {}
+        self._deferred: list[Deferred] = []
 
     @abstractmethod
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -112,10 +189,10 @@ class Connection(ABC):
     ) -> None:
         """Run a statement before the next one that is not deferred, or at the commit.
 
+        Rows to insert come first, so they must not be of a table that is also updated here.
         ``none_changed`` is what to say if it changes no row; None if that is no error.
         """
-        if not self.execute(statement, values) and none_changed is not None:
-            raise InvalidState(none_changed)
+        self._deferred.append(Deferred(statement, values, none_changed))
 
     @abstractmethod
     def begin(self, *, write: bool) -> None:

@@ -27,6 +27,7 @@ from ladderboard.ledger._storage._pool import (
     PerBookLock,
     Pool,
     WriterLock,
+    combine_deferred,
     leak_reference,
 )
 from ladderboard.ledger._storage._schema import (
@@ -35,14 +36,15 @@ from ladderboard.ledger._storage._schema import (
     latest_format,
     migrate,
     refuse_unknown_format,
+    select_from,
 )
 from ladderboard.ledger._storage._sql import COPY, Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from types import ModuleType
 
-    from ladderboard.ledger._storage._pool import Prefetch, Statement
+    from ladderboard.ledger._storage._pool import Deferred, Prefetch, Statement
 
 _LOG = logging.getLogger("ladderboard.database")
 _LOG.addHandler(logging.NullHandler())  # commands show the error itself
@@ -62,8 +64,8 @@ _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # The timeouts end a wait for a lock, and a transaction of a client that is gone.
 _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED; "
-    f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}s'; "
-    "SET LOCAL idle_in_transaction_session_timeout = '300s'"
+    f"SELECT set_config('lock_timeout', '{_LOCK_TIMEOUT}s', true), "
+    "set_config('idle_in_transaction_session_timeout', '300s', true)"
 )
 # Read with every lock, because the settings of a running server can change.
 _SAFE = (
@@ -534,16 +536,58 @@ class PostgresAddress:
         return message
 
 
+_LOOKUP = re.compile(r"SELECT (\w+) FROM main\.(\w+) WHERE book = \? AND (\w+) = \?")
+_MAX_KEYS = 8  # of one statement, which is prepared for each number of keys
 _NONE_CHANGED_STATES = {"23505", "22012"}  # a key that exists, a division by zero
 _FAIL_IF_NONE_CHANGED = "WITH changed AS ({} RETURNING 1) SELECT 1 / COUNT(*) FROM changed"
 
 
-@lru_cache(maxsize=64)
-def _fail_if_none_changed(statement: str) -> str:
+@lru_cache(maxsize=256)
+def _fail_if_none_changed(statement: str, none_changed: str | None) -> str:
     """Return a statement that fails if it changes no row, so that the commit can follow at once."""
+    if none_changed is None:
+        return statement
     if statement.startswith("INSERT"):
         return statement.removesuffix(" ON CONFLICT DO NOTHING")
     return _FAIL_IF_NONE_CHANGED.format(statement)
+
+
+class _Lookup(NamedTuple):
+    """A statement to read with, and the one for which it reads the rows of several keys."""
+
+    read: Statement
+    statement: str
+    keys: tuple[Any, ...] = ()
+
+
+def _combine_lookups(reads: Sequence[Statement]) -> Iterator[_Lookup]:
+    """Yield statements that read several rows of a table by their keys, instead of one each."""
+    keys: dict[tuple[str, Any], list[Any]] = {}
+    for statement, values in reads:
+        if _LOOKUP.fullmatch(statement) is None:
+            yield _Lookup((statement, values), statement)
+        else:
+            keys.setdefault((statement, values[0]), []).append(values[1])
+    for (statement, book), found in keys.items():
+        for first in range(0, len(found), _MAX_KEYS):
+            chunk = tuple(found[first : first + _MAX_KEYS])
+            yield _Lookup(
+                (_lookup_several(statement, len(chunk)), (book, *chunk)), statement, chunk
+            )
+
+
+@lru_cache(maxsize=64)
+def _lookup_several(statement: str, count: int) -> str:
+    """Return a statement that reads a column by a key, for several keys: each key and its column.
+
+    >>> _lookup_several("SELECT a FROM main.b WHERE book = ? AND c = ?", 2)
+    'SELECT c, a FROM main.b WHERE book = ? AND c IN (?, ?)'
+    """
+    column, table, key = _LOOKUP.fullmatch(statement).groups()  # type: ignore[union-attr]
+    if count == 1:
+        return statement
+    places = ", ".join("?" * count)
+    return select_from(table, f"{key}, {column}", f"WHERE book = ? AND {key} IN ({places})")
 
 
 def _has_unquoted_password(location: str) -> bool:
@@ -722,7 +766,6 @@ class PostgresConnection(Connection):
         self._book_ids = pool.book_ids
         self._begin: tuple[Command, ...] = ()  # begins the transaction; not sent yet
         self._writes = False
-        self._deferred: list[tuple[Command, str | None]] = []
         self._to_prefetch: list[Statement] = []
         self._alone = False  # whether the next statement is the first, outside of a transaction
 
@@ -752,8 +795,8 @@ class PostgresConnection(Connection):
     def _communicate(self, *commands: Command, commit: bool = False) -> list[Any]:
         """Send what begins the transaction, the deferred statements, and commands."""
         begin, self._begin = self._begin, ()
-        deferred, self._deferred = self._deferred, []
-        commands = (*begin, *(command for command, _ in deferred), *commands)
+        deferred, self._deferred = combine_deferred(self._deferred), []
+        commands = (*begin, *map(self._make_deferred, deferred), *commands)
         if not commands:
             return []
         try:
@@ -764,7 +807,7 @@ class PostgresConnection(Connection):
             uncertain = commit and not refused
             at = getattr(error, "position", 0) - len(begin)
             self._break()
-            refusal = deferred[at][1] if 0 <= at < len(deferred) else None
+            refusal = deferred[at].none_changed if 0 <= at < len(deferred) else None
             if refusal is not None and error.sqlstate in _NONE_CHANGED_STATES:
                 raise InvalidState(refusal) from None
             raise self._translate_error(error, uncertain=uncertain) from None
@@ -811,15 +854,16 @@ class PostgresConnection(Connection):
         self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
     ) -> None:
         """Send a statement with the next one; an error is raised when they are sent."""
-        if none_changed is not None:
-            statement = _fail_if_none_changed(statement)
-        command = None
-        if not self.broken and self.pooled.process == os.getpid():
-            command = self._make_command(statement, values)
-        if command is None:
-            self._run(statement, values)
+        ours = not self.broken and self.pooled.process == os.getpid()
+        if ours and _encoders_of(tuple(map(type, values))) is not None:
+            super().defer(statement, values, none_changed)
         else:
-            self._deferred.append((command, none_changed))
+            self._run(_fail_if_none_changed(statement, none_changed), values)
+
+    def _make_deferred(self, deferred: Deferred) -> Command:
+        statement, values, none_changed, _ = deferred
+        text = _fail_if_none_changed(statement, none_changed)
+        return cast("Command", self._make_command(text, values))
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
@@ -841,12 +885,22 @@ class PostgresConnection(Connection):
     def read_ahead(self, statements: Iterable[Statement]) -> None:
         """Run statements in one message, unless the driver must encode their values."""
         reads = [read for read in dict.fromkeys(statements) if read not in self.prefetched]
-        commands = [self._make_command(*read) for read in reads]
+        lookups = list(_combine_lookups(reads))
+        if not lookups:
+            return
+        commands = [self._make_command(*lookup.read) for lookup in lookups]
         if None in commands:
             return
-        results = self._communicate(*cast("list[Command]", commands))
-        rows = map(self.connection.runner.rows, results[len(results) - len(reads) :])
-        self.prefetched.update(zip(reads, rows, strict=True))
+        results = self._communicate(*cast("list[Command]", commands))[-len(lookups) :]
+        for lookup, result in zip(lookups, results, strict=True):
+            rows = self.connection.runner.rows(result)
+            if len(lookup.keys) > 1:
+                statement, book = lookup.statement, lookup.read[1][0]
+                for key in lookup.keys:
+                    found = [row[1:] for row in rows if row[0] == key]
+                    self.prefetched[statement, (book, key)] = found
+            else:
+                self.prefetched[lookup.read] = rows
 
     def _lock_and_prefetch(self, name: str) -> list[tuple[Any, ...]]:
         """Lock a book, then run the statements to prefetch; return the rows of the lock."""

@@ -19,7 +19,9 @@ from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnl
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
     Connection,
+    Deferred,
     SqlitePool,
+    combine_deferred,
     leak_reference,
 )
 from ladderboard.ledger._storage._schema import (
@@ -245,6 +247,14 @@ class SqliteConnection(Connection):
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
+        if self._deferred:
+            self._run_deferred()
+        return self.query_prefetched(statement, values)
+
+    def query_prefetched(
+        self, statement: str, values: tuple[Any, ...] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Return rows that this transaction has not changed, also by what is deferred."""
         try:
             return self._cursor.execute(statement, values).fetchall()
         except sqlite3.Error as error:
@@ -253,6 +263,8 @@ class SqliteConnection(Connection):
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
+        if self._deferred:
+            self._run_deferred()
         try:
             return self._cursor.execute(statement, values).rowcount
         except sqlite3.Error as error:
@@ -262,14 +274,22 @@ class SqliteConnection(Connection):
     def defer(
         self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
     ) -> None:
-        """Run a statement at once: waiting would save nothing."""
+        """Run a statement later; refuse it now if the connection is broken."""
+        if self.broken:
+            self.execute(statement, values)
+        self._deferred.append(Deferred(statement, values, none_changed))
+
+    def _run_deferred(self) -> None:
+        deferred, self._deferred = combine_deferred(self._deferred), []
+        run = self._cursor.execute
         try:
-            changed = self._cursor.execute(statement, values).rowcount
+            for statement, values, none_changed, rows in deferred:
+                changed = run(statement, values).rowcount
+                if changed < rows and none_changed is not None:
+                    raise InvalidState(none_changed)
         except sqlite3.Error as error:
             self._break()
             raise translate_sqlite_error(error, self._path) from None
-        if not changed and none_changed is not None:
-            raise InvalidState(none_changed)
 
     def begin(self, *, write: bool) -> None:
         """Begin a transaction; refuse a file that was replaced or migrated since it was opened."""
@@ -346,6 +366,8 @@ class SqliteConnection(Connection):
 
     def commit(self) -> None:
         """Commit; after most errors it is unknown whether the change is on the disk."""
+        if self._deferred:
+            self._run_deferred()
         if not self._commits % _COMMITS_PER_LOG_EXTENSION:
             self._extend_wal()
         try:
@@ -363,6 +385,7 @@ class SqliteConnection(Connection):
 
     def rollback(self) -> None:
         """Roll back the transaction."""
+        self._deferred = []
         try:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
