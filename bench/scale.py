@@ -17,8 +17,13 @@ What profiles showed (py-spy and cProfile, as processor time):
   connection, and the connection used last is used next: a server process that rests has cold
   caches, and twenty took turns. Processor time of a submission to one board and to 16 boards, on
   a busy machine, without the load generator: 3.4 and 3.5 ms before, 3.0 and 3.1 ms now, of which
-  the database's 0.6 (0.8 before). 16 boards cost more than one because fewer submissions share a
-  transaction: 0.5 transactions a submission, on one board 0.33.
+  the database's 0.6 (0.8 before). Rows of a transaction are now inserted together, and keys
+  looked up together: 2.5 ms to one board (2.9 in the same hour before), 2.9 (3.1) to 16, because
+  fewer share a transaction. Chance decides which worker accepts a connection. If one accepts all,
+  a submission takes 2.1 ms, since all that wait share a transaction and no other worker's lock. To
+  be 1.3 times one SQLite process (1.22, and 0.7 in parsers, which have the other core), two
+  workers on two cores would need 1.9 ms with the load generator's 0.3; parsers and database take
+  1.2 of them. Several boards in one transaction would come next.
 - Lists: one statement reads the version of every board, and summaries of boards that have not
   changed are reused. Public requests for the same list that wait share one reading, so 16 at once
   cost 0.2 ms of processor time each, as one board does; they cost 0.75 (100 boards as JSON) and

@@ -16,7 +16,14 @@ What profiles of a submission showed, as milliseconds of processor time on a bus
   lists of a body. Parsers and servers freeze what they have loaded: 0.25 and 0.1 less.
 - FastAPI took 0.1 to read three parameters; host names, defaults and the order of routes 0.05.
 - Larger thresholds of the collector gained 0.02, fewer threads nothing.
-- What is left, in one thread with warm caches: 0.15 each for the certificate, the commit and the
+- Batches had 2.3 submissions, because each began as soon as one waited. They wait up to 3 ms for
+  those that are being read, but for no more than wait already: 3.9. In a batch of six each takes a
+  sixth less than in one of three. Rows of a batch are inserted together, what was authorized
+  within a second is not checked again before it is scored, and keys and ladders are not read again
+  if nobody wrote in between.
+- A certificate took 83 values of kl; 16 with a better start and steps that need not be exact.
+- All this is an eighth of the server's time: 1.39 before, 1.22 now, with 1.00 of the bare handler.
+- What is left, in one thread with warm caches: 0.1 each for the certificate, the commit and the
   other SQL, 0.05 for the score, and the event loop's 0.5. Guessing the kinds of columns from the
   first thousands of lines takes half of reading a body, in the bare handler too.
 

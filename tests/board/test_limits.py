@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from ladderboard.board import PUBLIC
-from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, NotAllowed
+from ladderboard.board import PUBLIC, IncomingSubmission
+from ladderboard.errors import BudgetSpent, IdempotencyKeyReused, NotAllowed, NotOpen
 
 
 @pytest.fixture
@@ -171,3 +171,39 @@ def test_the_budget_adds_up_for_organisers(pair, organiser, submit, predict):
     for caller in (ada, PUBLIC):
         with pytest.raises(NotAllowed):
             board.as_seen_by(caller).budget()
+
+
+def test_what_was_authorized_a_moment_ago_is_checked_again_when_it_is_recorded(
+    pair, organiser, predict, make_folder, monkeypatch
+):
+    board, ada, bob = pair
+
+    def incoming(errors):
+        return IncomingSubmission(board.scorer().read(predict(errors)), 0)
+
+    checks = []
+    check_sender = type(board.submissions)._check_sender
+
+    def count(*arguments):
+        checks.append(arguments[-2])
+        return check_sender(*arguments)
+
+    monkeypatch.setattr(type(board.submissions), "_check_sender", count)
+    now = board.book.environment.clock()
+    authorized = board.submissions.authorize_upload(ada, now)
+    assert board.submit(ada, incoming(90), None, authorized).release.value == 0.3
+    assert checks == [ada]
+    board.submit(ada, incoming(80), None, authorized._replace(time=-2.0))
+    assert checks == [ada, ada]
+    labels = board.epoch_of(board.row()).table.labels.copy()
+    labels[:60] = 1 - labels[:60]
+    authorized = board.submissions.authorize_upload(bob, now)
+    board.amendments.correct_labels(organiser, make_folder(labels=labels).table)
+    corrected = board.submit(bob, incoming(60), None, authorized)
+    assert corrected.release.value == 0.0
+    authorized = board.submissions.authorize_upload(bob, now)
+    asked = board.book.chain_state().asked
+    board.amendments.pause(organiser)
+    with pytest.raises(NotOpen):
+        board.submit(bob, incoming(70), None, authorized)
+    assert board.book.chain_state().asked == asked

@@ -51,6 +51,20 @@ def test_a_ladder_of_another_process_is_read_again(path):
     assert reply.released == second.released == 0.2
 
 
+def test_a_ladder_is_read_again_after_others_wrote_and_another_ladder_was_asked(tmp_path):
+    path = tmp_path / "two.db"
+    mechanism = lb.Ladder(step=0.01)
+    lb.Holdout.create(path, LABELS, questions=99, mechanism=mechanism, ladders=2).close()
+    first, second = lb.Holdout.open(path), lb.Holdout.open(path)
+    first.ask(predictions(90), ladder="a")
+    second.ask(predictions(40), ladder="a")
+    first.ask(predictions(80), ladder="b")
+    reply = first.ask(predictions(60), ladder="a")
+    assert (reply.improved, reply.released) == (False, 0.2)
+    assert first.ask(predictions(70), ladder="b").released == 0.35
+    assert first.check() == second.check() == 5
+
+
 def test_a_refused_question_leaves_what_is_remembered_true(path, monkeypatch):
     guard = lb.Holdout.open(path)
     guard.ask(predictions(90))

@@ -60,6 +60,43 @@ def test_many_calls_are_several_batches():
     assert sizes == [1, 64, 64, 21]
 
 
+def test_a_batch_waits_for_as_many_announced_calls_as_wait():
+    batches = []
+
+    def run(key, numbers):
+        batches.append(numbers)
+        return numbers
+
+    async def announced_call(waits, number, steps):
+        with waits.announce("a") as come:
+            for step in steps:
+                await step.wait()
+            come()
+            return await waits.call("a", number)
+
+    async def main(seconds):
+        with ThreadPoolExecutor(1) as threads:
+            waits = Batches(threads, run, seconds)
+            steps = [asyncio.Event() for _ in range(4)]
+            calls = [
+                asyncio.create_task(announced_call(waits, number, [step]))
+                for number, step in enumerate(steps)
+            ]
+            for step in steps[:3]:
+                await asyncio.sleep(0.05)
+                step.set()
+            done = await asyncio.wait_for(asyncio.gather(*calls[:3]), 30)
+            calls[3].cancel()
+            await asyncio.wait(calls)
+            return done, await asyncio.wait_for(waits.call("a", 4), 30)
+
+    assert asyncio.run(main(100.0)) == ([0, 1, 2], 4)
+    assert batches == [[0, 1], [2], [4]]
+    batches.clear()
+    assert asyncio.run(main(0.001)) == ([0, 1, 2], 4)
+    assert batches == [[0], [1], [2], [4]]
+
+
 def test_an_error_belongs_to_its_call():
     full = OSError(28, "No space left on device")
 

@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         SubmissionStore,
     )
     from ladderboard.board._submissions import (
+        AuthorizedUpload,
         IncomingSubmission,
         ParseSubmission,
         SubmissionAnswer,
@@ -139,6 +140,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLIC",
+    "AuthorizedUpload",
     "Baseline",
     "Board",
     "BoardFolder",
@@ -306,6 +308,7 @@ __getattr__, __dir__ = lazy_exports(
         ),
         "_store": ("DatabaseStore", "FolderStore", "MixedStore", "PreparedFile", "SubmissionStore"),
         "_submissions": (
+            "AuthorizedUpload",
             "IncomingSubmission",
             "ParseSubmission",
             "SubmissionAnswer",

@@ -98,7 +98,11 @@ if TYPE_CHECKING:
 
     from ladderboard.board._folder import BoardFolder
     from ladderboard.board._store import SubmissionStore
-    from ladderboard.board._submissions import SubmissionAnswer, SubmissionRequest
+    from ladderboard.board._submissions import (
+        AuthorizedUpload,
+        SubmissionAnswer,
+        SubmissionRequest,
+    )
     from ladderboard.holdout import Scorer
     from ladderboard.ledger import (
         BookTransaction,
@@ -157,10 +161,14 @@ class Board(BoardContext):
         return View(self, caller)
 
     def submit(
-        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
+        self,
+        caller: Caller,
+        incoming: IncomingSubmission,
+        team: str | None = None,
+        authorized: AuthorizedUpload | None = None,
     ) -> SubmissionAnswer:
         """Answer a submission."""
-        return self.submissions.submit(caller, incoming, team)
+        return self.submissions.submit(caller, incoming, team, authorized)
 
     def submit_all(
         self, requests: Sequence[SubmissionRequest]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ladderboard._formatting import format_time
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     )
     from ladderboard.mechanisms import Release
 
+_FRESH_SECONDS = 1.0  # in which a check before the body is good enough to score it
 _MAX_MESSAGE = 500  # characters
 _MAX_STORED_BYTES = 2**30  # for files accepted before the limits were lowered
 
@@ -191,12 +193,38 @@ class _PendingUpload(NamedTuple):
     size: int
 
 
+class AuthorizedUpload(NamedTuple):
+    """A board and a team as they were when an upload to them was authorized, and when that was.
+
+    The team is None if its limits were not checked.
+    """
+
+    board: BoardRow
+    team: TeamRow | None
+    time: float
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the check need not be repeated before scoring; the transaction repeats it."""
+        return self.team is not None and monotonic() < self.time + _FRESH_SECONDS
+
+
 class SubmissionRequest(NamedTuple):
-    """A submission, its sender, and the team that it is for if the sender is an evaluator."""
+    """A submission, its sender, and the team that it is for if the sender is an evaluator.
+
+    ``authorized`` is what was checked before its body was read.
+    """
 
     caller: Caller
     incoming: IncomingSubmission
     team: str | None = None
+    authorized: AuthorizedUpload | None = None
+
+    @property
+    def fresh(self) -> AuthorizedUpload | None:
+        """What was checked, if that was a moment ago."""
+        authorized = self.authorized
+        return authorized if authorized is not None and authorized.is_fresh else None
 
     @property
     def key(self) -> tuple[Any, bytes]:
@@ -233,6 +261,7 @@ class _RecordedAnswer(NamedTuple):
     """The result of a transaction, for the answer that is sent after the commit."""
 
     outcome: RecordedAnswer
+    board: BoardRow
     team: TeamRow
     quota: Quota
     id: str
@@ -268,14 +297,15 @@ class SubmissionService:
         team: str | None = None,
         idempotency_key: str | None = None,
         check_only: bool = False,
-    ) -> BoardRow:
+    ) -> AuthorizedUpload:
         """Refuse a submission that cannot be accepted now, before its body is read.
 
-        Returns the board's row. This checks status, deadlines, limits, budget and quotas; the
-        transaction checks them again. A known ``idempotency_key`` passes, because repeating its
-        answer costs nothing. If the file is only checked, limits do not matter.
+        This checks status, deadlines, limits, budget and quotas; the transaction checks them again,
+        and so does ``submit`` before it scores, unless it gets the result within a second. A known
+        ``idempotency_key`` passes, because repeating its answer costs nothing. If the file is only
+        checked, limits do not matter.
         """
-        board = self._board
+        board, time = self._board, monotonic()
         with board.book.reading_latest() as view:
             row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
@@ -283,24 +313,28 @@ class SubmissionService:
                     ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
                 )
                 if mark is not None and view.find_by_dedupe_key(mark) is not None:
-                    return row
+                    return AuthorizedUpload(row, None, time)
             moment = board.book.environment.moment(view)
             incoming = _PendingUpload(received, 1)
             if check_only:
                 self._refuse_if_closed(row, team_row, incoming, moment)
             else:
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
-        return row
+        return AuthorizedUpload(row, team_row, time)
 
     def submit(
-        self, caller: Caller, incoming: IncomingSubmission, team: str | None = None
+        self,
+        caller: Caller,
+        incoming: IncomingSubmission,
+        team: str | None = None,
+        authorized: AuthorizedUpload | None = None,
     ) -> SubmissionAnswer:
         """Answer a submission, sent by a team or by an evaluator for a team.
 
         A duplicate submission gets the earlier answer. Equal predictions that arrive at the same
         time are scored once; the others wait for that answer.
         """
-        request = SubmissionRequest(caller, incoming, team)
+        request = SubmissionRequest(caller, incoming, team, authorized)
         with self._in_progress.hold(request.key):
             return self._answer_one(request)
 
@@ -354,26 +388,34 @@ class SubmissionService:
 
     def _check(self, view: ReadView, request: SubmissionRequest) -> _CheckedSubmission:
         """Look up a submission, and refuse one that is new and not allowed now."""
-        board, (caller, incoming, team) = self._board, request
+        board, (caller, incoming, team, _), fresh = self._board, request, request.fresh
         message = check_text("A message", incoming.message, at_most=_MAX_MESSAGE, lines=True)
-        incoming = replace(incoming, message=message)
-        row, team_row = self._check_sender(view, caller, team)
+        if message != incoming.message:
+            incoming = replace(incoming, message=message)
+            request = request._replace(incoming=incoming)
+        if fresh is None or fresh.team is None:
+            row, team_row = self._check_sender(view, caller, team)
+        else:
+            row, team_row = fresh.board, fresh.team
         key, digest = incoming.idempotency_key, incoming.submission.digest
         question = board.question_for(row, team_row, digest, key=key)
         is_new = board.book.read_duplicate(view, question) is None
         if is_new:
+            state = view.known_state  # read before the lookup, or with it
+            question = question._replace(unanswered_at=None if state is None else state.head)
             board.check_predictions(row, incoming.submission)
-            moment = board.book.environment.moment(view)
-            self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
-        request = request._replace(incoming=incoming)
+            if fresh is None:
+                moment = board.book.environment.moment(view)
+                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
         return _CheckedSubmission(request, row, team_row, question, is_new)
 
     def _score(self, checked: _CheckedSubmission) -> _ScoredSubmission:
         """Score a submission, and prepare its predictions for the store."""
         board, incoming = self._board, checked.request.incoming
-        questions = board.score(
+        first, *further = board.score(
             checked.row, checked.team, incoming.submission, incoming.idempotency_key
         )
+        questions = [first._replace(unanswered_at=checked.question.unanswered_at), *further]
         submission_id = board.book.environment.salt()[-16:].hex()
         prepared = board.store.prepare(submission_id, incoming.submission.packed)
         return _ScoredSubmission(submission_id, checked, questions, prepared)
@@ -383,13 +425,13 @@ class SubmissionService:
     ) -> SubmissionAnswer:
         """Return the answer to what was recorded now, or earlier if nothing was."""
         if isinstance(outcome, _LabelsChanged):
-            return self._answer_one(checked.request)
+            return self._answer_one(checked.request._replace(authorized=None))
         if isinstance(outcome, Exception):
             raise outcome
         if outcome is None:
             outcome = self._repeat_answer(checked.team.number, checked.question)
-        redact = _must_redact(checked.row, checked.request.caller)
-        return self._build_answer(checked.row, outcome, redact=redact)
+        redact = _must_redact(outcome.board, checked.request.caller)
+        return self._build_answer(outcome, redact=redact)
 
     def _answer_one(self, request: SubmissionRequest) -> SubmissionAnswer:
         (answer,) = self._answer_all([request])
@@ -434,10 +476,12 @@ class SubmissionService:
     ) -> list[Statement]:
         """Return what teams' submissions read; a ladder is most likely the same as before."""
         statements = []
-        for caller, incoming, team in requests:
+        for request in requests:
+            caller, incoming, team, _ = request
             if caller.team is None or team is not None:
                 continue
-            statements.append(board_and_team_statement(book, caller.team, caller.sender))
+            if request.fresh is None:
+                statements.append(board_and_team_statement(book, caller.team, caller.sender))
             if caller.team in self._ladders:
                 ladder, asker = self._ladders[caller.team]
                 question = ScoredQuestion(
@@ -604,7 +648,7 @@ class SubmissionService:
         gain = outcome.smallest_gain or 0.0
         releases = [answer.release for answer in further]
         return _RecordedAnswer(
-            outcome, team_row, quota, submission_id, count, time, receipt, gain, releases
+            outcome, row, team_row, quota, submission_id, count, time, receipt, gain, releases
         )
 
     def _answer_duplicate(
@@ -620,17 +664,24 @@ class SubmissionService:
         gain = self._board.smallest_visible_gain(view, row, team_row)
         releases = self._board.further_releases(view, known.entry)
         return _RecordedAnswer(
-            outcome, team_row, quota, known.id, known.number, known.time, receipt, gain, releases
+            outcome,
+            row,
+            team_row,
+            quota,
+            known.id,
+            known.number,
+            known.time,
+            receipt,
+            gain,
+            releases,
         )
 
-    def _build_answer(
-        self, row: BoardRow, recorded: _RecordedAnswer, *, redact: bool
-    ) -> SubmissionAnswer:
-        board = self._board
+    def _build_answer(self, recorded: _RecordedAnswer, *, redact: bool) -> SubmissionAnswer:
+        board, row = self._board, recorded.board
         rules = board.rules_of(row)
         meter = board.meter(row, recorded.outcome.chain_state)
         if redact:
-            recorded = self._redact(row, recorded)
+            recorded = self._redact(recorded)
         value = recorded.outcome.release.value
         if recorded.outcome.repeated:
             value = recorded.team.released if rules.ladder == "team" else row.best
@@ -653,12 +704,13 @@ class SubmissionService:
             further=recorded.further,
         )
 
-    def _redact(self, row: BoardRow, recorded: _RecordedAnswer) -> _RecordedAnswer:
+    def _redact(self, recorded: _RecordedAnswer) -> _RecordedAnswer:
         """Remove what depends on others: the board's best, question numbers and the pool.
 
         Also whether a record is proven: the price of that counts what others were shown.
         """
-        rules, team, outcome = self._board.rules_of(row), recorded.team, recorded.outcome
+        row, team, outcome = recorded.board, recorded.team, recorded.outcome
+        rules = self._board.rules_of(row)
         release = outcome.release._replace(proven=None)
         if rules.ladder == "board":
             value = release.value if release.improved else None

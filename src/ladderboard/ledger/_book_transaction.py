@@ -87,6 +87,8 @@ class ScoredQuestion(NamedTuple):
     metric
         Which of a board's metrics the risk is in. Questions about further ones belong to the
         question before them: they use none of the budget.
+    unanswered_at
+        The head of a chain that has no answer to it, as it was looked up; None if it was not.
     """
 
     submission: bytes
@@ -100,6 +102,7 @@ class ScoredQuestion(NamedTuple):
     standard_error: float | None = None
     record: RecordTest | None = None
     metric: int = 0
+    unanswered_at: bytes | None = None
 
 
 class RecordedAnswer(NamedTuple):
@@ -298,6 +301,7 @@ class BookTransaction:
 
     def __init__(self, book: BookContext, view: WriteView, chain_state: ChainState) -> None:
         self._book, self.view, self.chain_state = book, view, chain_state
+        self._first_head = chain_state.head
         self._now: int | None = None
         self.rows: dict[Hashable, Any] = {}
         """Rows of other packages as this transaction has left them, for its next operation."""
@@ -343,7 +347,11 @@ class BookTransaction:
             self._book.dedupe_key(question),
             self._book.idempotency_dedupe_key(question),
         )
-        if idempotency_dedupe_key is None and self._is_unanswered(dedupe_key):
+        if idempotency_dedupe_key is None and (
+            self._is_unanswered(dedupe_key)
+            # Nothing was committed since it was looked up.
+            or (question.unanswered_at == self._first_head and not self.view.has_added(dedupe_key))
+        ):
             return None
         answer = find_recorded_answer(self.view, dedupe_key, idempotency_dedupe_key)
         if (

@@ -76,9 +76,8 @@ def _damaged_state() -> BrokenLedger:
 
 
 class _CachedSession(NamedTuple):
-    """A session after a question, with the head of the chain and the ladder's state after it."""
+    """A session after a question, with the ladder's state after it."""
 
-    head: bytes
     stored: bytes
     encoded: bytes
     session: Session
@@ -94,6 +93,9 @@ class LadderSessions:
         self._initial_state = self.start(0).state
         # The session of the last question on each ladder, with the state it was stored in.
         self._cached_sessions: dict[int, _CachedSession] = {}
+        # The head of the chain after the last of them, and the ladders whose sessions are current
+        # then: a ladder changes only together with an entry.
+        self._last_head, self._current_ladders = b"", set[int]()
 
     @property
     def can_replay(self) -> bool:
@@ -123,8 +125,9 @@ class LadderSessions:
         is one writer at a time, so no other one can advance the ladder meanwhile.
         """
         cached = self._cached_sessions.pop(ladder, None)
-        # After the entry of its last question nothing else can have changed a ladder.
-        if cached is not None and cached.head == book.chain_state().head:
+        if self._last_head != book.chain_state().head:
+            self._current_ladders.clear()
+        if cached is not None and ladder in self._current_ladders:
             return cached.encoded, cached.session
         stored = self._read_stored(book, ladder)
         if cached is not None and cached.stored == stored:
@@ -138,8 +141,9 @@ class LadderSessions:
         """Store the new state of a session after the entry of its question; cache the session."""
         stored = self._encrypt_state(ladder, encoded)
         book.set_ladder_state(ladder, stored, changed=changed, defer=True)
-        head = book.chain_state().head
-        self._cached_sessions[ladder] = _CachedSession(head, stored, encoded, session)
+        self._cached_sessions[ladder] = _CachedSession(stored, encoded, session)
+        self._last_head = book.chain_state().head
+        self._current_ladders.add(ladder)
 
     def changes_of_others(self, book: ReadView, ladder: int) -> int:
         """Return the changes of other ladders that count on a ladder, which must be started.

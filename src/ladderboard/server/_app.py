@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ladderboard.board import Boards
     from ladderboard.server._sandbox import ParserPool
 
+_NO_TELEMETRY: Any = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
 _TICK_SECONDS = 1.0
 _DATABASE = 5.0  # seconds that a page or a read waits for a database that does not answer
 
@@ -129,6 +130,8 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        # Its spans and logs could hold what our log leaves out; looking for exporters takes time.
+        telemetry=_NO_TELEMETRY,
         exception_handlers={
             LadderboardError: _on_refused,
             RequestRefused: _on_refused,

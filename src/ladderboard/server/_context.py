@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import json
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -31,7 +31,7 @@ from ladderboard.server._rate_limits import RateLimiter, UploadQueue, client_add
 from ladderboard.server._sign_in import SignInFlow
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
     from starlette.types import Receive, Scope, Send
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _MAX_PAGES = 64
 _MAX_BATCH = 64  # calls
+_GATHER_SECONDS = 0.003  # that a batch waits for submissions that are being read
+_BUSY = 4  # requests under way, from which on others are about to come
 _MAX_BATCHED_BYTES = 2**17  # of numbers; more of them, and texts, are scored in parallel
 PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 """In a route's ``openapi_extra``: the route needs a token."""
@@ -92,52 +94,110 @@ Result = TypeVar("Result")
 class Batches(Generic[Key, Argument, Result]):
     """Runs calls in threads; those with one key that arrive during a batch are the next batch.
 
-    So a busy server changes threads once for many calls. A call that need not wait is a batch of
-    its own, and starts at once. ``run`` gets a key and the arguments of its calls; it returns their
-    results and exceptions.
+    So a busy server changes threads once for many calls, and commits once. A batch also waits a few
+    milliseconds for calls that are about to come, but not for more than wait already.
+
+    Parameters
+    ----------
+    threads
+        Run the batches.
+    run
+        Gets a key and the arguments of its calls; returns their results and exceptions.
+    seconds
+        How long a batch waits for calls at most.
+    about_to_come
+        Returns how many calls with a key are about to come, but for those that were announced.
     """
 
     def __init__(
         self,
         threads: Executor,
         run: Callable[[Key, list[Argument]], Sequence[Result | Exception]],
+        seconds: float = _GATHER_SECONDS,
+        about_to_come: Callable[[], int] = int,
     ) -> None:
-        self._threads, self._run = threads, run
+        self._threads, self._run, self._seconds = threads, run, seconds
+        self._about_to_come = about_to_come
         self._waiting: dict[Key, list[tuple[Argument, asyncio.Future[Result]]]] = {}
-        """By the keys whose batches run now."""
+        """By the keys whose batches run or gather now."""
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        """By the keys whose batches gather now."""
+        self._announced: Counter[Key] = Counter()
+
+    @contextlib.contextmanager
+    def announce(self, key: Key) -> Iterator[Callable[[], None]]:
+        """Announce a call that comes in the block; give the function to say that it has come."""
+        announced = [key]
+        self._announced[key] += 1
+
+        def come() -> None:
+            if announced:
+                announced.clear()
+                self._announced[key] -= 1
+                if not self._announced[key]:
+                    del self._announced[key]
+
+        try:
+            yield come
+        finally:
+            come()
+            if key in self._timers:
+                self._start_or_gather(key)
 
     async def call(self, key: Key, argument: Argument) -> Result:
         """Return the result of a call."""
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        if key in self._waiting:
-            self._waiting[key].append((argument, result))
-        else:
-            self._start(key, [(argument, result)])
+        runs = key in self._waiting and key not in self._timers
+        self._waiting.setdefault(key, []).append((argument, result))
+        if not runs:
+            self._start_or_gather(key)
         try:
             return await result
         except OSError as error:
             raise _disk_error(error) from error
 
-    def _start(self, key: Key, calls: list[tuple[Argument, asyncio.Future[Result]]]) -> None:
+    def _start_or_gather(self, key: Key) -> None:
+        """Start the next batch of a key, now or when others have come."""
+        others = self._announced[key] + self._about_to_come()
+        if len(self._waiting[key]) >= min(others, _MAX_BATCH):
+            self._start(key)
+        elif key not in self._timers:
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(self._seconds, self._start, key)
+
+    def _start(self, key: Key) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        calls = self._waiting[key]
         batch, self._waiting[key] = calls[:_MAX_BATCH], calls[_MAX_BATCH:]
-        done = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._run, key, [argument for argument, _ in batch]
-        )
-        results = [result for _, result in batch]
-        done.add_done_callback(functools.partial(self._deliver, key, results))
+        # Without a future of the executor, which takes as long as all the rest.
+        self._threads.submit(self._run_batch, asyncio.get_running_loop(), key, batch)
+
+    def _run_batch(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        key: Key,
+        batch: list[tuple[Argument, asyncio.Future[Result]]],
+    ) -> None:
+        try:
+            outcomes = self._run(key, [argument for argument, _ in batch])
+        except BaseException as error:  # noqa: BLE001 - raised for each call
+            outcomes = [error] * len(batch)  # type: ignore[list-item]
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(self._deliver, key, batch, outcomes)
 
     def _deliver(
         self,
         key: Key,
-        results: list[asyncio.Future[Result]],
-        done: asyncio.Future[Sequence[Result | Exception]],
+        batch: list[tuple[Argument, asyncio.Future[Result]]],
+        outcomes: Sequence[Result | Exception],
     ) -> None:
         waiting = [call for call in self._waiting.pop(key) if not call[1].done()]
         if waiting:
-            self._start(key, waiting)
-        error = done.exception()
-        outcomes = done.result() if error is None else [error] * len(results)
-        for result, outcome in zip(results, outcomes, strict=True):
+            self._waiting[key] = waiting
+            self._start_or_gather(key)
+        for (_, result), outcome in zip(batch, outcomes, strict=True):
             if result.done():  # cancelled, because the server stops
                 continue
             if isinstance(outcome, BaseException):
@@ -203,7 +263,10 @@ class ServerContext:
         self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
         self._submissions = Batches(self._writers, Board.submit_all)
         self._authorizations: Batches[str, _Authorization, Any] = Batches(
-            self._threads, self._authorize_all
+            self._threads,
+            self._authorize_all,
+            _GATHER_SECONDS / 4,
+            lambda: metrics.under_way // _BUSY,
         )
         self._public_reads: Batches[Hashable, Callable[[], Any], Any] = Batches(
             self._threads, _read_once
@@ -219,8 +282,17 @@ class ServerContext:
         self.registration_limiter.check(client_address(request))
         self.registration_limiter.record(client_address(request))
 
-    async def submit(self, board: Board, request: SubmissionRequest) -> SubmissionAnswer:
+    def announce_submission(
+        self, board: Board
+    ) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """Announce a submission that is being read; see ``Batches.announce``."""
+        return self._submissions.announce(board)
+
+    async def submit(
+        self, board: Board, request: SubmissionRequest, come: Callable[[], None]
+    ) -> SubmissionAnswer:
         """Answer a submission; one that is scored quickly together with others to its board."""
+        come()
         values = request.incoming.submission.values
         if values.nbytes > _MAX_BATCHED_BYTES or values.dtype.kind == "T":
             return await self.run_in_thread(board.submit, *request, write=True)

@@ -425,6 +425,10 @@ class WriteView(ReadView):
         rows = self.query_prefetched(_SELECT_BY_DEDUPE_KEY, (self.book_id, check_bytes(key)))
         return _checked_type(rows[0][0], int) if rows else None
 
+    def has_added(self, key: bytes) -> bool:
+        """Return whether this transaction has recorded a key."""
+        return key in self._added_keys
+
     def ladder_state(self, ladder: int) -> bytes | None:
         """Return a ladder's state."""
         if ladder in self._ladder_states:

@@ -1,10 +1,12 @@
 """Routes of submissions: from the upload to the answer."""
 
+from contextlib import ExitStack
 from typing import Annotated, NamedTuple
 
 from fastapi import Header, Query, Request, Response
 
 from ladderboard.board import (
+    AuthorizedUpload,
     Board,
     Caller,
     IncomingSubmission,
@@ -142,11 +144,12 @@ class SubmissionMeta(NamedTuple):
     idempotency_key: str | None
 
 
-class AuthorizedUpload(NamedTuple):
-    """An upload that may be read: to which board, by whom, and how it is parsed."""
+class _Upload(NamedTuple):
+    """An upload that may be read: to which board, by whom, as what, and how it is parsed."""
 
     board: Board
     caller: Caller
+    authorized: AuthorizedUpload
     spec: Spec
 
 
@@ -169,22 +172,26 @@ async def accept_submission(
     context.invalid_limiter.check(sender)
     async with context.uploads.slot(sender) as waited:
         if waited:  # the submissions before this one may have used up a limit
-            await context.run_in_thread(_authorize_upload, request, slug, meta, csrf_checked)
+            upload = await context.run_in_thread(
+                _authorize_upload, request, slug, meta, csrf_checked
+            )
             context.invalid_limiter.check(sender)
         request.scope[OWN_BODY_LIMIT] = True
         try:
             limits = BodyLimits(upload.spec.limits.bytes, context.settings.body_seconds)
-            async with await receive_body(request, limits, context.spool) as body:
-                message = meta.message if body.message is None else body.message
-                predictions = await context.parsers.read(upload.spec, body)
-            incoming = IncomingSubmission(
-                submission=predictions,
-                received=meta.received,
-                message=message,
-                idempotency_key=meta.idempotency_key,
-            )
-            sent = SubmissionRequest(upload.caller, incoming, meta.team)
-            return await context.submit(upload.board, sent)
+            with ExitStack() as announced:
+                async with await receive_body(request, limits, context.spool) as body:
+                    message = meta.message if body.message is None else body.message
+                    come = announced.enter_context(context.announce_submission(upload.board))
+                    predictions = await context.parsers.read(upload.spec, body)
+                incoming = IncomingSubmission(
+                    submission=predictions,
+                    received=meta.received,
+                    message=message,
+                    idempotency_key=meta.idempotency_key,
+                )
+                sent = SubmissionRequest(upload.caller, incoming, meta.team, upload.authorized)
+                return await context.submit(upload.board, sent, come)
         except InvalidPredictions:
             context.invalid_limiter.record(sender)
             raise
@@ -216,22 +223,22 @@ def _authorize_upload(
     meta: SubmissionMeta,
     csrf_checked: bool,
     check_only: bool = False,
-) -> AuthorizedUpload:
+) -> _Upload:
     """Refuse a submission that is not allowed now, before its body is read."""
     context = get_context(request)
     board, caller = open_board(request, slug, csrf_checked=csrf_checked)
-    row = board.submissions.authorize_upload(
+    authorized = board.submissions.authorize_upload(
         caller,
         meta.received,
         team=meta.team,
         idempotency_key=meta.idempotency_key,
         check_only=check_only,
     )
-    specs = context.parser_specs
+    row, specs = authorized.board, context.parser_specs
     key = (board.book.name, row.epoch, row.rules)
     known_key, spec = specs.get(slug, (None, None))
     if spec is None or known_key != key:
         files, scorer = board.rules_of(row).files, board.scorer_of(row)
         spec = Spec(scorer.roster, scorer.loss, files.limits, files.seconds)
         specs[slug] = (key, spec)
-    return AuthorizedUpload(board, caller, spec)
+    return _Upload(board, caller, authorized, spec)

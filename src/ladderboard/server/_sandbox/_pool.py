@@ -17,6 +17,7 @@ from ladderboard.server._sandbox._process import (
     InvalidWorkerReply,
     ParserLimits,
     ParserProcess,
+    ParserReply,
     Spec,
     read_notes,
     read_refusal,
@@ -182,18 +183,25 @@ class ParserPool:
 
     async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions | list[str]:
         parser = await self._acquire(spec)
-        return await asyncio.shield(self.spawn(self._parse(parser, spec, body)))
-
-    async def _parse(
-        self, parser: ParserProcess, spec: Spec, body: Body
-    ) -> AlignedPredictions | list[str]:
-        """Parse a body with a parser, which is released or discarded then."""
         try:
             packed = b"" if parser.spec is spec else await asyncio.to_thread(spec.pack)
             reply = parser.send_body(spec, packed, body.content, body.format)
         except BaseException:
             self.release(parser)
             raise
+        try:
+            kind, content = await asyncio.shield(reply)
+        except asyncio.CancelledError:
+            self.spawn(self._finish(parser, spec, reply))
+            raise
+        if kind == NO_REPLY or len(content) > _LARGE_REPLY:
+            return await asyncio.shield(self.spawn(self._finish(parser, spec, reply)))
+        return await self._finish(parser, spec, reply)  # at once: a task would cost more
+
+    async def _finish(
+        self, parser: ParserProcess, spec: Spec, reply: asyncio.Future[ParserReply]
+    ) -> AlignedPredictions | list[str]:
+        """Read a parser's reply; the parser is released or discarded then."""
         kind, content = await reply
         try:
             if kind == NO_REPLY:
