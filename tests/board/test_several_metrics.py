@@ -438,7 +438,7 @@ def test_a_restored_board_keeps_its_live_metrics_and_mean_ranks(
 
 
 @pytest.mark.parametrize("storage", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(("live", "remedy"), [(1, "or accounts: 1"), (2, "is created.$")])
+@pytest.mark.parametrize(("live", "remedy"), [(1, "or accounts: 1"), (2, r"create the board\.$")])
 def test_a_board_whose_live_metrics_share_steps_says_how_it_could_be_frozen(
     boards, organiser, tmp_path, live, remedy
 ):
