@@ -81,7 +81,7 @@ def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
         public.open(f"/boards/leaves{tab}")
         texts.append(public.text())
     page, page_text = public.page, " ".join(texts)
-    chart = page.locator("section", has=page.get_by_role("heading", name="The best over time"))
+    chart = page.locator("section", has=page.get_by_role("heading", name="Best score over time"))
     assert chart.locator("svg:visible").count() == 1
     assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
     public.open("/boards/leaves/verify")

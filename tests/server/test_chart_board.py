@@ -58,16 +58,16 @@ def test_a_history_has_a_text_description():
     )
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
-        "The best accuracy went from 0.6 on 15 Jan 2027 to 0.75 in 2 records, with 1,234 "
+        "The best accuracy went from 0.6 on 2027-01-15 to 0.75 in 2 records, with 1,234 "
         "submissions so far. The best model so far is truly worth between 0.65 and 0.80, with "
         "probability at least 95%."
     )
     assert notes == [
-        "0.6 on 15 Jan 2027, 08:00 UTC, at submission 1; truly between 0.50 and 0.65",
-        "0.75 on 15 Jan 2027, 10:00 UTC, at submission 40; truly between 0.65 and 0.80",
+        "0.6 on 2027-01-15 08:00 UTC, at submission 1; truly between 0.50 and 0.65",
+        "0.75 on 2027-01-15 10:00 UTC, at submission 40; truly between 0.65 and 0.80",
     ]
     assert "The band is where the best true accuracy lies: at its end between 0.65 and" in caption
-    assert "The line ends now, 15 Jan 2027, 12:00 UTC." in caption
+    assert "The line ends now, 2027-01-15 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
     assert history_chart(history_data(*points[1:])) is None  # a flat line says nothing
@@ -98,7 +98,7 @@ def test_every_record_is_in_view():
 def test_a_chart_says_why_it_ends():
     points = [history_point(hour, value, 1) for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))]
     caption = texts_of(history_chart(history_data(*points), ends="at the close"))[2]
-    assert "The line ends at the close, 15 Jan 2027, 12:00 UTC." in caption
+    assert "The line ends at the close, 2027-01-15 12:00 UTC." in caption
 
 
 def test_baselines_in_view_are_dashed():
@@ -114,6 +114,46 @@ def test_baselines_in_view_are_dashed():
     assert "Coin" not in chart  # far below what the chart zooms to
 
 
+def test_a_baseline_near_the_scores_is_in_view():
+    points = [history_point(hour, value, 1) for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))]
+    chart = history_chart(history_data(*points), [{"name": "Expert", "display": 0.78}])
+    assert chart.count("Expert") == 2
+
+
+def test_the_band_ends_as_the_caption_says():
+    def point(hour, value, low):
+        bounds = {"low": 0.1, "high": 0.2, "vacuous": False, "display": {"low": low, "high": 0.8}}
+        return {**history_point(hour, value, 1), "bound": bounds}
+
+    chart = history_chart(
+        history_data(point(8, 0.6, 0.6), point(10, 0.78, 0.72), point(12, 0.78, 0.66))
+    )
+    assert "at its end between 0.66 and 0.80" in texts_of(chart)[2]
+    (band,) = re.findall('<path d="([^"]*)" class="chart-band"', chart)[:1]
+    ticks = re.findall('y="([0-9.]+)" text-anchor="end" class="chart-axis">([0-9.]+)<', chart)
+    (first, low), (last, high) = [
+        (float(y) - 4.5, float(text)) for y, text in (ticks[0], ticks[-1])
+    ]
+    ends = [float(y) for y in re.findall(r"[MV](?:[0-9.]+ )?([0-9.]+)H", band)]
+    assert low + (max(ends) - first) / (last - first) * (high - low) == pytest.approx(0.6, abs=0.01)
+    shown = low + (float(re.findall(r"M[0-9.]+ ([0-9.]+)", band)[-1]) - first) / (last - first) * (
+        high - low
+    )
+    assert shown == pytest.approx(0.66, abs=0.005)
+
+
+def test_a_year_is_below_the_first_day_of_it():
+    days = [("2026-12-30", 0.6), ("2027-01-03", 0.7), ("2027-01-05", 0.7)]
+    points = [{**history_point(8, value, 1), "time": f"{day}T00:00:00Z"} for day, value in days]
+    wide = str(history_chart(history_data(*points))).partition("chart-narrow")[0]
+    texts = re.findall(
+        'x="([0-9.]+)" y="[0-9.]+" text-anchor="middle" class="chart-axis">([^<]+)<', wide
+    )
+    places = {text: x for x, text in texts}
+    assert places["2026"] == places["30 Dec"]
+    assert places["2027"] == places["1 Jan"]
+
+
 def test_a_history_with_vacuous_bounds_has_no_band():
     points = (
         history_point(7, 0.5, 1, vacuous=True),
@@ -124,7 +164,7 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
     assert "truly worth" not in summary
-    assert notes[1:] == ["0.6 on 15 Jan 2027, 08:00 UTC, at submission 1"]
+    assert notes[1:] == ["0.6 on 2027-01-15 08:00 UTC, at submission 1"]
     assert "band" not in caption
     assert "not all are shown" in caption
 
@@ -213,7 +253,7 @@ def test_the_most_active_teams_have_a_bar_each():
     assert notes[1] == "Team 1: 5 submissions, 1 of which improved"
     summary, notes, caption = texts_of(team_activity_chart(activity([2] * 25, others=4)))
     assert len(notes) == 20
-    assert caption == "The most active teams. 9 more: 14 submissions in all."
+    assert caption == "9 other teams made 14 submissions."
     assert summary.startswith("54 submissions by 29 teams;")
     assert team_activity_chart(activity([])) is None
 
@@ -221,12 +261,12 @@ def test_the_most_active_teams_have_a_bar_each():
 def test_questions_over_time():
     summary, notes, caption = texts_of(activity_histogram(activity([3, 0, 7])))
     assert summary == (
-        "10 submissions between 1 Jan 2027, 00:00 UTC and 4 Jan 2027, 00:00 UTC; most of them, 7, "
-        "from 3 Jan 2027, 00:00 UTC on."
+        "10 submissions between 2027-01-01 00:00 UTC and 2027-01-04 00:00 UTC; most of them, 7, "
+        "from 2027-01-03 00:00 UTC on."
     )
     assert notes == [
-        "3 submissions from 1 Jan 2027, 00:00 UTC",
-        "7 submissions from 3 Jan 2027, 00:00 UTC",
+        "3 submissions from 2027-01-01 00:00 UTC",
+        "7 submissions from 2027-01-03 00:00 UTC",
     ]
     assert "UTC" in caption
     assert ">1.0<" not in activity_histogram(activity([1, 1]))  # questions are whole numbers

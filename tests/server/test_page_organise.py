@@ -196,11 +196,11 @@ def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_pa
     )
     organiser_page = open_organiser_page(live_server.organiser)
     assert attention(organiser_page) == {
-        "No team yet. Send an invitation to each.": "/organise/invitations"
+        "No teams yet. Send an invitation to each.": "/organise/invitations"
     }
     organiser_page.send("invite", days="3", count="4")
     assert attention(organiser_page) == {
-        "No team yet. Not used so far: 4 invitations.": "/organise/invitations"
+        "No teams yet. Not used so far: 4 invitations.": "/organise/invitations"
     }
     crowded = "only the first teams to join get one."
     assert crowded not in organiser_page.get("/invitations").text
@@ -240,11 +240,11 @@ def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_pa
 
 
 def test_the_overview_has_the_only_score_before_there_is_a_chart(live_server, organiser_page, team):
-    assert "<p>No submission yet.</p>" in organiser_page.get().text
+    assert "<p>No submissions yet. The chart" in organiser_page.get().text
     for errors in (60, 90):
         live_server.submit(team[1], make_predictions(errors))
     page = organiser_page.get().text
-    assert "No submission yet." not in page
+    assert "No submissions yet" not in page
     assert "<p>One score so far: zero-one loss 0.2. The chart starts" in page
 
 
@@ -422,7 +422,7 @@ def test_managing_a_team_on_its_page(live_server, organiser_page, team):
     assert "It has no token" in page
     assert live_server.call("GET", "/boards/first/team", team[1]).status_code == 401
     assert shown_token(organiser_page.send("rotate", suffix).text)
-    assert "It has a token" in organiser_page.get(suffix).text
+    assert "Its token was made" in organiser_page.get(suffix).text
 
 
 def test_done_messages_come_from_known_codes_only(organiser_page):

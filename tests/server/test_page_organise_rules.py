@@ -160,7 +160,7 @@ def test_a_refused_amendment_keeps_its_input(live_server, organiser_page, group,
         shown = value.replace("<", "&lt;").replace(">", "&gt;")
         assert f'name="{name}" value="{shown}"' in page
     if name in {"questions", "teams"}:
-        assert "Now: " in page
+        assert "Current value: " in page
 
 
 def test_several_problems_are_listed(organiser_page):
@@ -184,7 +184,7 @@ def test_a_form_made_before_another_amendment_is_refused(live_server, organiser_
         "amend", 422, "The rules changed after", group="limits", seen=limits_version,
         questions="100", per_team="20",
     )  # fmt: skip
-    assert "Now: 200" in page
+    assert "Current value: 200" in page
     assert live_server.call("GET", "/boards/first").json()["questions"] == 200
     # Other forms are not affected.
     organiser_page.send_accepted(

@@ -56,6 +56,19 @@ def submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
     _submit(visitor, "\n".join([*lines[:-9], "leaf-0041,hornbeam", *lines[-9:]]).encode())
 
 
+def _sign_in_wrongly(visitor: Visitor, _boards: ExampleBoards) -> None:
+    visitor.page.fill("#token", "lb_team_unknown")
+    visitor.page.click("main form button")
+    visitor.page.wait_for_selector("[role=alert]")
+
+
+def _join_wrongly(visitor: Visitor, _boards: ExampleBoards) -> None:
+    visitor.page.fill("#name", "Newcomers")
+    visitor.page.fill("#invitation", "lb_invitation_used")
+    visitor.page.click("main form button")
+    visitor.page.wait_for_selector("[role=alert]")
+
+
 def _send_expired_form(visitor: Visitor, _boards: ExampleBoards) -> None:
     visitor.page.evaluate("document.querySelector('main [name=csrf]').value = 'old'")
     visitor.page.fill("#token", "lb_team_unknown")
@@ -133,7 +146,9 @@ PAGE_STATES = (
     ),
     PageState("play-problem", "/boards/digits/play?n=7", slow=True),
     PageState("login", "/login"),
+    PageState("login-refused", "/login", prepare=_sign_in_wrongly, statuses=(401,), slow=True),
     PageState("refusal", "/boards/nowhere", statuses=(404,)),
+    PageState("refusal-role", "/boards/leaves/organise", "team", statuses=(403,), slow=True),
     PageState("refusal-token", "/boards/leaves/organise", statuses=(401,)),
     PageState("refusal-form", "/login", prepare=_send_expired_form, statuses=(403,)),
     PageState("refusal-failed", "/login", prepare=_lose_database, statuses=(503,)),
@@ -145,6 +160,13 @@ PAGE_STATES = (
     PageState("submit-closed", "/boards/beetles-2026/submit", "team", slow=True),
     PageState("submit-token", "/boards/birdsong/submit", "team", _rotate_token, slow=True),
     PageState("join", "/boards/seedlings/join"),
+    PageState(
+        "join-refused",
+        "/boards/seedlings/join",
+        prepare=_join_wrongly,
+        statuses=(403,),
+        slow=True,
+    ),
     PageState("data", "/boards/leaves/data"),
     PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
     PageState("organise", "/boards/leaves/organise", "organiser"),

@@ -49,7 +49,9 @@ NAMELESS_VISIBILITIES = frozenset({"hidden", "anonymous"})
 """Visibilities under which other teams' names are not shown."""
 
 _USUAL_DAYS, _MAX_DAYS = 7, 366  # of an invitation
-_INVALID_INVITATION = "This invitation is unknown, was used before, or has expired."
+_INVALID_INVITATION = (
+    "This invitation is unknown, was used before, or has expired. Ask for a new one."
+)
 
 
 class TeamWithToken(NamedTuple):

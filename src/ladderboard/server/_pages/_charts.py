@@ -6,7 +6,7 @@ Functions return None when there is nothing to draw; the page then says so.
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from ladderboard._formatting import (
     format_interval,
     format_rank_range,
     format_time,
+    shared_decimals,
 )
 from ladderboard.server._pages._wording import metric_title, parse_time
 
@@ -34,12 +35,14 @@ _TIME_STEPS = (
     *(quarters * 91 * _DAY for quarters in (1, 2, 4, 8, 20, 40, 80, 200, 400, 800)),
     *(quarters * 91 * _DAY for quarters in (2_000, 4_000, 8_000, 20_000)),
 )
+_TICK_WIDTH = 64  # of a label and the space beside it
 _FIRST_MONDAY = 4 * _DAY  # of 1970; ticks at whole weeks are Mondays
-_DATE = "{0.day} {0:%b} {0.year}"
+_DATE = "{0:%Y-%m-%d}"
 _LATEST_TIME = 253_370_764_800  # in the year 9999, the last one datetime knows
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MAX_TOOLTIPS = 150  # older marks become dots without a tooltip
 _MAX_TEAMS = 20
+_NEAR_LEVEL = 0.25  # of the height of a chart: a level this far away is shown
 _MAX_RANKED = 40
 _UTC_NOTE = "Times are in UTC."
 
@@ -197,11 +200,11 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) and abs(value) < 1e7 else f"{value:.4g}"
 
 
-def _format_utc(time: float, form: str = f"{_DATE}, {{0:%H:%M}} UTC") -> str:
+def _format_utc(time: float, form: str = f"{_DATE} {{0:%H:%M}} UTC") -> str:
     """Return a time in UTC, to the minute unless another form is given.
 
     >>> _format_utc(1_800_000_000)
-    '15 Jan 2027, 08:00 UTC'
+    '2027-01-15 08:00 UTC'
     """
     return form.format(datetime.fromtimestamp(min(max(time, 0), _LATEST_TIME), UTC))
 
@@ -215,7 +218,9 @@ def time_range(times: Sequence[float]) -> Range:
 def time_ticks(range_: Range, width: float) -> tuple[dict[float, str], str]:
     """Return as many round times as fit into a width, with labels, and the form of their date."""
     span = range_.high - range_.low
-    step = next((step for step in _TIME_STEPS if span / step * 80 <= width), _TIME_STEPS[-1])
+    step = next(
+        (step for step in _TIME_STEPS if span / step * _TICK_WIDTH <= width), _TIME_STEPS[-1]
+    )
     offset = _FIRST_MONDAY if step % (7 * _DAY) == 0 else 0
     first = math.ceil((range_.low - offset) / step) * step + offset
     if step < _DAY:
@@ -269,19 +274,22 @@ def _draw_left_axis(area: PlotArea, rows: Mapping[float, str], title: str) -> li
 
 
 def _draw_time_axis(area: PlotArea) -> list[Markup]:
-    """Return a line with ticks and those labels that fit; below it the dates at the ends."""
+    """Return a line with ticks and those labels that fit; the date is below where it changes."""
     ticks, date_form = time_ticks(area.xs, area.right - area.left)
     path, labels, end = f"M{coord(area.left)} {coord(area.bottom)}H{coord(area.right)}", [], 0.0
+    written, date_end = "", 0.0
     for time, label in ticks.items():
         x, half = area.x(time), text_width(label) / 2
         path += f"M{coord(x)} {coord(area.bottom)}V{coord(area.bottom + 4)}"
         if x - half >= end:
             labels.append(_draw_text(label, x, area.bottom + 18, "middle"))
             end = x + half + 4
-    first, last = (_format_utc(time, date_form) for time in area.xs)
-    dates = [_draw_text(first, area.left, area.bottom + 36)] if first else []
-    dates += [_draw_text(last, area.right, area.bottom + 36, "end")] if last != first else []
-    return [_draw_path(path, "chart-axis-line"), *labels, *dates]
+            date = _format_utc(time, date_form)
+            center = max(x, text_width(date) / 2)
+            if date != written and center - text_width(date) / 2 >= date_end:
+                labels.append(_draw_text(date, center, area.bottom + 36, "middle"))
+                written, date_end = date, center + text_width(date) / 2 + 4
+    return [_draw_path(path, "chart-axis-line"), *labels]
 
 
 class ChartStep(NamedTuple):
@@ -323,10 +331,11 @@ def step_chart(
     steps = sorted(steps, key=lambda step: step.time)
     times = [step.time for step in steps] + [mark.time for mark in marks]
     xs = time_range([*times, max(times) if until is None else until])
-    ys = padded_range(all_values(steps, marks))
+    ys = _range_with_levels(all_values(steps, marks), (levels or {}).values())
     seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     last = steps[-1]
-    label = format_decimals(last.value, digits) if abs(last.value) < 1e6 else f"{last.value:.4g}"
+    decimals = shared_decimals((step.value for step in steps), digits)
+    label = f"{last.value:.{decimals}f}" if abs(last.value) < 1e6 else f"{last.value:.4g}"
     rows = number_ticks(ys, 6)
 
     def draw(width: float, height: float) -> tuple[float, list[Markup]]:
@@ -356,6 +365,18 @@ def all_values(steps: Sequence[ChartStep], marks: Sequence[Mark] = ()) -> list[f
     [0.1, 0.7]
     """
     return [step.value for step in steps] + [mark.value for mark in marks if mark.value is not None]
+
+
+def _range_with_levels(values: Sequence[float], levels: Iterable[float]) -> Range:
+    """Return a range around values, and around the levels that are near them.
+
+    >>> _range_with_levels([0.5, 0.9], [0.96, 0.1]) == padded_range([0.5, 0.96])
+    True
+    """
+    low, high = min(values), max(values)
+    margin = _NEAR_LEVEL * (high - low)
+    near = [level for level in levels if low - margin <= level <= high + margin]
+    return padded_range([*values, *near])
 
 
 def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
@@ -583,6 +604,8 @@ def _draw_history(history_json: str) -> Markup | None:
         for step, point in zip(steps[:-1], points[:-1], strict=True)
     ]
     first, last = steps[0], steps[-1]
+    # After a record the bound widens with every submission: the band shows it as it is at the end.
+    steps[-2] = steps[-2]._replace(low=last.low, high=last.high)
     confidence = _confidence_text(history["beta"])
     summary = (
         f"The best {metric} went from {format_decimals(first.value, digits)} on "
@@ -674,7 +697,8 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
     ]
     improved = sum(point["improved"] for point in points)
     scored = any(point["shown"] is not None for point in points if not point["improved"])
-    marked_as = f"{'small dots' if scored else 'ticks on the axis'} are other submissions"
+    records = "Large dots" if scored else "Dots"
+    others = "small dots" if scored else "ticks on the axis"
     older = "Older ones are left out. " if history["thinned"] else ""
     return step_chart(
         steps,
@@ -687,7 +711,7 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,
         until=None if history["now"] is None else parse_time(history["now"]),
-        caption=f"Large dots are new bests; {marked_as}. {older}{_UTC_NOTE}",
+        caption=f"{records} are new bests; {others} are other submissions. {older}{_UTC_NOTE}",
     )
 
 
@@ -709,8 +733,8 @@ def team_activity_chart(activity: Mapping[str, Any], max_teams: int = _MAX_TEAMS
     if left_out or others["teams"]:  # one bar for all of them would dwarf the others
         questions = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (
-            f"The most active teams. {len(left_out) + others['teams']:,} more: "
-            f"{format_count(questions, 'submission')} in all."
+            f"{format_count(len(left_out) + others['teams'], 'other team')} made "
+            f"{format_count(questions, 'submission')}."
         )
     return bar_chart(
         bars,

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from ladderboard._formatting import format_decimals, format_interval
+from ladderboard._formatting import format_decimals, format_interval, shared_decimals
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
@@ -90,13 +90,22 @@ def format_times(text: str) -> Markup:
     )
 
 
-def format_value(value: float | None, digits: int) -> str:
-    """Return a released number with its own digits, at most as many decimals as given.
+def format_value(value: float | None, digits: int, history: Mapping[str, Any] | None = None) -> str:
+    """Return a released number, at most with as many decimals as given.
+
+    It has its own digits, or as many as the numbers of a history have together.
 
     >>> format_value(0.78, 3), format_value(None, 3)
     ('0.78', 'none yet')
+    >>> format_value(0.9, 3, {"points": [{"display": 0.88}, {"display": 0.9}]})
+    '0.90'
     """
-    return "none yet" if value is None else format_decimals(value, digits)
+    if value is None:
+        return "none yet"
+    if history is None:
+        return format_decimals(value, digits)
+    shown = [point["display"] for point in history["points"] if point["display"] is not None]
+    return f"{value:.{shared_decimals([value, *shown], digits)}f}"
 
 
 def format_exact(value: float, digits: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_gain
+from ladderboard._formatting import format_count, format_gain, shared_decimals
 from ladderboard.holdout import BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import exact_duration, metric_title, time_element
 from ladderboard.server._problems import problem_from_exception
@@ -23,7 +23,7 @@ _MAX_ITEMS = 20  # of the errors in a file
 _TIPS = {
     "missing_column": "Name the columns as shown under “File format”.",
     "missing_id": "Include every id exactly once.",
-    "unknown_id": "Compare one of these with the ids you were given.",
+    "unknown_id": "Copy the ids from the sample submission.",
     "missing_value": "Check joins and divisions in your script; they may produce empty values.",
     "ragged": "A text may hold the separator: write it within quotes.",
 }
@@ -77,7 +77,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     not be detected. | 43 submissions left, 5 available now (at most 8 in any 24 hours).
     >>> answer["improved"] = True
     >>> show(answer, context)
-    New best: 0.786 | Accuracy went from 0.78 to 0.786. | 43 submissions left, 5 available now (at
+    New best: 0.786 | Accuracy went from 0.780 to 0.786. | 43 submissions left, 5 available now (at
     most 8 in any 24 hours).
     >>> show({**answer, "again": True, "limits": [team]}, context)
     Duplicate of submission 7 | Not counted. At that time your best became accuracy 0.786. | 43
@@ -143,7 +143,10 @@ def _describe_new_best(
         return headline, [f"{_capitalise(answer.new_withheld)}.", *proven]
     value, metric = context.display.text(loss), metric_title(context.display.name)
     if answer.previous is not None:
-        why = [f"{metric} went from {answer.previous} to {value}."]
+        numbers = float(answer.previous), float(value)
+        decimals = shared_decimals(numbers, context.display.digits)
+        previous, value = (f"{number:.{decimals}f}" for number in numbers)
+        why = [f"{metric} went from {previous} to {value}."]
     elif context.previous_best is None or context.previous_best >= _WORST_LOSS:
         why = [f"{metric} {value} is the first score."]
     else:

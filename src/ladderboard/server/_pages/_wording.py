@@ -50,8 +50,8 @@ _VISIBILITY = {
     "public": "Everybody sees the standings.",
     "anonymous": "Everybody sees the standings, with ids in place of team names.",
     "frozen": "Others see the standings as they were when the organiser froze them; every team "
-    "still sees its own answers.",
-    "hidden": "Only the organiser sees the standings; every team sees its own answers.",
+    "still sees its own scores.",
+    "hidden": "Only the organiser sees the standings; every team sees its own scores.",
 }
 _BOUND_CONDITIONS = {
     "predictions": "“True” refers to new labels for the same examples. For models built without "
@@ -241,7 +241,9 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     coming = next((start for start in starts if parse_time(start) > now), None)
     if coming is None:
         return BoardState(label, "badge-wait", "The deadline has passed; the organiser closes it.")
-    sentence = f"Submissions open {relative_time(coming, now)}."
+    sentence = Markup("Submissions open {}: {}.").format(
+        relative_time(coming, now), time_element(coming)
+    )
     return BoardState(label, "badge-wait", sentence, coming)
 
 

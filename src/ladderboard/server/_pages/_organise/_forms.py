@@ -85,6 +85,8 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
     for section, names in _SECTION_FIELDS.items():
         section_rules = rules.get(section) or {}
         fields |= {f"{section}_{name}": str(section_rules.get(name, "")) for name in names}
+    for name in ("files_bytes", "files_quota", "files_team_quota"):
+        fields[name] = _with_unit(fields[name])
     window = rules.get("window")
     unit = "days" if window is None else _largest_unit(window["seconds"])
     length = "" if window is None else str(window["seconds"] // WINDOW_UNITS[unit])
@@ -93,6 +95,17 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
     for number, phase in enumerate(rules["phases"]):
         fields |= {f"phase_{number}_{name}": phase[name] or "" for name in ("name", "start", "end")}
     return fields
+
+
+def _with_unit(size: str) -> str:
+    """Return a number of bytes with the largest unit in which it is a whole number.
+
+    >>> _with_unit("100000000"), _with_unit("10737418240"), _with_unit("1001"), _with_unit("")
+    ('100 MB', '10 GiB', '1001', '')
+    """
+    units = ((2**30, "GiB"), (10**9, "GB"), (2**20, "MiB"), (10**6, "MB"), (2**10, "KiB"))
+    whole = (f"{int(size) // unit} {name}" for unit, name in units if not int(size or 1) % unit)
+    return next(whole, size)
 
 
 def _largest_unit(seconds: int) -> str:

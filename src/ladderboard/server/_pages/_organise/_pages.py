@@ -39,7 +39,13 @@ from ladderboard.server._pages._organise._texts import (
     describe_settings,
     find_attention,
 )
-from ladderboard.server._pages._rendering import Form, page_response, page_router, redirect
+from ladderboard.server._pages._rendering import (
+    Form,
+    format_value,
+    page_response,
+    page_router,
+    redirect,
+)
 from ladderboard.server._pages._submit import release_decimals, release_text
 from ladderboard.server._pages._wording import board_state, parse_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
@@ -103,6 +109,7 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
     """Return four numbers, what needs attention, and the best score over time."""
     view = board.as_seen_by(caller)
     summary, budget, row = view.summary(), view.budget(), board.row()
+    history = view.history()
     people = [] if board.rules.sign_in is None else _read_people(board, caller)
     webhooks, last = board.webhooks.list(caller), view.last_submission()
     attention = find_attention(
@@ -120,9 +127,12 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         "budget": budget,
         "state": board_state(summary, now),
         "attention": attention,
+        "best": format_value(summary["best"]["display"], board.rules.display.digits, history),
         "resolution": board.describe_resolution(summary["best"]["loss"]),
         "history": history_chart(
-            view.history(), ends="at the close" if summary["status"] == "closed" else "now"
+            history,
+            summary["baselines"],
+            ends="at the close" if summary["status"] == "closed" else "now",
         ),
     }
 

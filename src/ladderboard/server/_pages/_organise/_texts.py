@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_list, format_size, format_time
+from ladderboard._formatting import (
+    format_count,
+    format_list,
+    format_size,
+    format_time,
+    shared_decimals,
+)
 from ladderboard.server._pages._wording import (
     board_state,
     count,
@@ -43,21 +49,21 @@ class Attention(NamedTuple):
 
 _FIRST_TEAMS = {
     "open": (
-        "No team yet. Share the address of the board: anyone can register.",
+        "No teams yet. Share the address of the board: anyone can register.",
         "Open its page",
         "",
     ),
     "invited": (
-        "No team yet. Send an invitation to each.",
+        "No teams yet. Send an invitation to each.",
         "Invite a team",
         "/organise/invitations",
     ),
     "organiser": (
-        "No team yet. Add each one and send it its token.",
+        "No teams yet. Add each one and send it its token.",
         "Add a team",
         "/organise/teams#add",
     ),
-    "sign_in": ("No team yet. Share the address of the board.", "Open its page", ""),
+    "sign_in": ("No teams yet. Share the address of the board.", "Open its page", ""),
 }
 
 
@@ -105,7 +111,7 @@ def find_attention(
             items.append(Attention(sentence, "Change it", "/organise/settings/times"))
     items += _find_shortages(board, budget, room)
     if not budget["registered"] and invited:
-        sentence = f"No team yet. Not used so far: {count(invited, 'invitation')}."
+        sentence = f"No teams yet. Not used so far: {count(invited, 'invitation')}."
         items.append(Attention(sentence, "See the invitations", "/organise/invitations"))
     elif not budget["registered"]:
         items.append(Attention(*_FIRST_TEAMS[board["registration"]]))
@@ -184,21 +190,22 @@ def describe_events(
 
     ``read`` is :meth:`View.ledger`; ``teams`` are the known teams by their ids.
     """
-    events: list[Event] = []
-    while before > 0:
+    entries: list[dict[str, Any]] = []
+    while before > 0 and len(entries) <= limit:
         first = max(before - _BLOCK_ENTRIES, 0)
-        for encoded in reversed(read(first=first, limit=before - first)):
-            entry = json.loads(encoded)
-            text = _describe_entry(entry, display)
-            if text is None:
-                continue
-            if len(events) == limit:
-                return events, entry["number"] + 1
-            team_id = entry.get("asker")
-            team = None if team_id is None else teams.get(team_id, {"id": team_id, "name": team_id})
-            events.append(Event(entry["number"], format_time(entry["time"]), team, text))
+        block = map(json.loads, reversed(read(first=first, limit=before - first)))
+        entries += [entry for entry in block if _describe_entry(entry, display) is not None]
         before = first
-    return events, None
+    older = entries[limit]["number"] + 1 if len(entries) > limit else None
+    values = [entry.get("value") for entry in entries[:limit] if entry.get("improved")]
+    scores = [float(display.text(value)) for value in values if value is not None]
+    decimals = shared_decimals(scores, display.digits)
+    events = []
+    for entry in entries[:limit]:
+        team_id, text = entry.get("asker"), _describe_entry(entry, display, decimals) or ""
+        team = None if team_id is None else teams.get(team_id, {"id": team_id, "name": team_id})
+        events.append(Event(entry["number"], format_time(entry["time"]), team, text))
+    return events, older
 
 
 _EVENT_TEXTS = {
@@ -223,13 +230,17 @@ def _describe_change(rule: str, value: Any) -> str:
     return f"{name} {value:,}" if type(value) is int else name
 
 
-def _describe_entry(entry: Mapping[str, Any], display: DisplayRules) -> str | None:
+def _describe_entry(
+    entry: Mapping[str, Any], display: DisplayRules, decimals: int = 0
+) -> str | None:
     """Return an entry of the ledger in words; None for one that says nothing to an organiser.
 
     >>> from ladderboard.board import DisplayRules
     >>> accuracy = DisplayRules("accuracy", shown_as="complement")
     >>> _describe_entry({"kind": "question", "improved": True, "value": 0.25}, accuracy)
     'New best: accuracy 0.75'
+    >>> _describe_entry({"kind": "question", "improved": True, "value": 0.1}, accuracy, decimals=2)
+    'New best: accuracy 0.90'
     >>> _describe_entry({"kind": "amended", "changes": {"phases": [], "questions": 900}}, accuracy)
     'Rules changed: dates, submissions 900'
     >>> _describe_entry({"kind": "ladder", "ladder": 3}, accuracy) is None
@@ -239,8 +250,11 @@ def _describe_entry(entry: Mapping[str, Any], display: DisplayRules) -> str | No
     if kind == "question" and "metric" not in entry:
         if not entry["improved"]:
             return "No measurable improvement"
-        value = entry["value"]
-        return "New best" if value is None else f"New best: {display.named_text(value)}"
+        if entry["value"] is None:
+            return "New best"
+        score = display.text(entry["value"])
+        decimals = max(decimals, len(score.partition(".")[2]))
+        return f"New best: {display.name} {float(score):.{decimals}f}"
     if kind == "amended":
         if "labels" in entry["changes"]:
             return "Labels corrected"

@@ -22,10 +22,13 @@ const x = (frame) => left + (frame / frames) * (right - left);
 const y = (value) => bottom - ((Math.min(Math.max(value, low), high) - low) / (high - low)) * (bottom - top_);
 const questionsAt = (frame) => Math.floor((animation.questions * frame) / frames);
 
+// Ties, at odd sixteenths, go to the even digit, as on the server.
+const threeDigits = (value) => (value * 16 % 2 === 1 && Math.round(value * 1000) % 2 ? value - 0.0005 : value).toFixed(3);
+
 // The same as gap_text on the server.
 function gapText(gap) {
   if (Math.abs(gap) < 0.0005) return "looks as good as it is";
-  return `looks ${Math.abs(gap).toFixed(3)} ${gap > 0 ? "better" : "worse"} than it is`;
+  return `looks ${threeDigits(Math.abs(gap))} ${gap > 0 ? "better" : "worse"} than it is`;
 }
 
 function show(frame) {
@@ -34,7 +37,7 @@ function show(frame) {
     for (const label of labels) label.toggleAttribute("hidden", frame < frames);
     for (const { shown, number, gap, end } of curves) {
       const value = shown[frame - 1];
-      number.textContent = value.toFixed(3);
+      number.textContent = threeDigits(value);
       gap.textContent = gapText(value - animation.worth);
       end.setAttribute("transform", `translate(${x(frame)} ${y(value)})`);
     }
