@@ -31,8 +31,8 @@ def test_the_list_shows_every_board(visit, example_boards, script):
     )
     expected = {
         "Leaves of six trees": f"open Best accuracy {leaves} Teams 31 Deadline in 17 days",
-        "Edible or not": "open hidden Best accuracy hidden Deadline none",
-        "Birds by their song": f"open frozen Best accuracy {birds} Deadline none",
+        "Edible or not": "open standings hidden Best accuracy hidden Deadline none",
+        "Birds by their song": f"open standings frozen Best accuracy {birds} Deadline none",
         "Beetles, 2026": f"closed Best accuracy {beetles} Teams 6",
         "Seedlings in spring": "not open yet Best accuracy none yet Teams 0 Deadline in 2 months",
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",

@@ -16,14 +16,10 @@ def take_screenshots(*arguments):
 
 @pytest.mark.slow
 def test_screenshots_of_two_pages(tmp_path):
-    completed = take_screenshots(
-        tmp_path / "all", "--quick", "--only", "login", "--only", "refusal"
-    )
+    completed = take_screenshots(tmp_path / "all", "--quick", "--only", "rules", "--only", "data")
     assert completed.returncode == 0, completed.stderr
     names = [
-        f"{page}-{variant}"
-        for page in ("login", "refusal")
-        for variant in ("light", "dark", "phone")
+        f"{page}-{variant}" for page in ("rules", "data") for variant in ("light", "dark", "phone")
     ]
     assert completed.stdout.split() == [f"{name}.png" for name in names]
     sheet = (tmp_path / "all/index.html").read_text()
