@@ -477,7 +477,7 @@ def rank_chart(final: Mapping[str, Any]) -> Markup | None:
 
     def draw(width: float, _: float) -> tuple[float, list[Markup]]:
         top = 44.0
-        area = PlotArea(0.36 * width, top, width - 14, top + 24.0 * len(rows), xs, Range(0, 1))
+        area = PlotArea(0.36 * width + 20, top, width - 14, top + 24.0 * len(rows), xs, Range(0, 1))
         ticks = _rank_ticks(last, area.right - area.left)
         elements: list[Markup] = [
             _draw_text("Ranks that the data allow", area.left, 13, class_="heading")

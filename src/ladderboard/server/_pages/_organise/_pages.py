@@ -224,7 +224,7 @@ def read_activity(board: Board, caller: Caller, before: int) -> dict[str, Any]:
         display=board.rules.display,
         teams=names,
     )
-    counts = {team["questions"] for team in activity["teams"]}
+    counts = {team["questions"] for team in activity["teams"][:_TEAMS_IN_CHART]}
     return {
         "board": view.summary(),
         # Equal bars would say nothing.
