@@ -401,7 +401,7 @@ def _draw_levels(area: PlotArea, levels: Mapping[str, float]) -> list[Markup]:
         )
         if all(abs(y - other) > 16 for other in taken) and y - 6 > area.top:
             label = truncate_to_width(name, 0.5 * (area.right - area.left))
-            elements.append(_draw_text(label, area.left + 4, y - 5))
+            elements.append(_draw_text(label, area.left + 4, y - 5, class_="level-name"))
             taken.append(y)
     return elements
 
