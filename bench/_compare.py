@@ -4,7 +4,9 @@
 
 makes the other clone, at a revision, and calls this. Every part runs five times on each side,
 alternately. Printed are the medians of each ratio, and by what factor this clone is better (above
-1) or worse; lines are matched by their order within a part. Leave the machine alone meanwhile.
+1) or worse. Lines are matched by their titles within a part, or the most similar ones; if titles
+differ, both are printed: see whether they have the same yardstick. Leave the machine alone
+meanwhile.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from difflib import SequenceMatcher
 from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 5
+_SIMILAR = 0.6
 _LINE = re.compile(r"^(?P<title>\S.*?) {2,}(?P<ratio>[\d.]+) +wanted (?P<bound>\S.*)$")
 
 
@@ -41,25 +45,46 @@ def improvement(before: float, after: float, bound: str) -> float:
     return better / worse if worse else 1.0
 
 
+def match_titles(before: list[str], now: list[str]) -> dict[str, str]:
+    """Return the title of each measurement now, and what it was called before.
+
+    >>> match_titles(["asks / commits", "a page"], ["a look / commits", "asks / WAL commits"])
+    {'asks / WAL commits': 'asks / commits'}
+    """
+    pairs = sorted(
+        ((SequenceMatcher(None, old, new).ratio(), old, new) for old in before for new in now),
+        reverse=True,
+    )
+    matched: dict[str, str] = {}
+    for similarity, old, new in pairs:
+        if similarity > _SIMILAR and new not in matched and old not in matched.values():
+            matched[new] = old
+    return matched
+
+
 def main(other: Path, parts: list[str]) -> None:
     """Run the parts on both sides and print what changed."""
     sides = [other.resolve(), ROOT]
-    measured = defaultdict[tuple[str, int], dict[Path, list[tuple[str, float, str]]]](dict)
+    measured = defaultdict[tuple[Path, str], dict[str, list[float]]](lambda: defaultdict(list))
+    bounds: dict[str, str] = {}
     for number in range(ROUNDS):
         for part in parts:
             for side in sides if number % 2 == 0 else reversed(sides):
                 command = [side / ".venv/bin/python", f"bench/{part}.py"]
                 run = subprocess.run(command, cwd=side, capture_output=True, text=True, check=True)
-                for place, line in enumerate(read_ratios(run.stdout)):
-                    measured[part, place].setdefault(side, []).append(line)
+                for title, ratio, bound in read_ratios(run.stdout):
+                    measured[side, part][title].append(ratio)
+                    bounds[title] = bound
         print(f"round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
     print(f"{'':<60} {'before':>8} {'now':>8} {'better':>8}")
-    for (part, _), by_side in measured.items():
-        if len(by_side) == len(sides):
-            before, now = (median(line[1] for line in by_side[side]) for side in sides)
-            title, _, bound = by_side[ROOT][0]
-            change = improvement(before, now, bound)
+    for part in parts:
+        earlier, ours = (measured[side, part] for side in sides)
+        for title, old_title in match_titles(list(earlier), list(ours)).items():
+            before, now = median(earlier[old_title]), median(ours[title])
+            change = improvement(before, now, bounds[title])
             print(f"{part + ': ' + title:<60.60} {before:8.2f} {now:8.2f} {change:8.2f}")
+            if title != old_title:
+                print(f"    was: {old_title}")
 
 
 if __name__ == "__main__":

@@ -109,7 +109,7 @@ def test_baselines_in_view_are_dashed():
     )
     baselines = [{"name": "Linear", "display": 0.7}, {"name": "Coin", "display": 0.1}]
     chart = history_chart(history_data(*points), [*baselines, {"name": "Later", "file": "x.csv"}])
-    assert chart.count("chart-level") == 2  # in the wide picture and in the narrow one
+    assert chart.count('class="chart-level"') == 2  # in the wide picture and in the narrow one
     assert chart.count("Linear") == 2
     assert "Coin" not in chart  # far below what the chart zooms to
 

@@ -166,7 +166,7 @@ def test_pages_say_who_submits_scores(score_server):
         assert "--data-binary @scores.csv" in page
         assert "the evaluators' scores are right" in page
         assert "predictions" not in page
-        assert "scores are handed in by evaluators" in text_of(browser.get(f"{path}/join").text)
+        assert "evaluators hand them in" in text_of(browser.get(f"{path}/join").text)
         csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)
         joined = browser.post(f"{path}/join", data={"csrf": csrf, "name": "Beta"})
         assert joined.status_code == 201
