@@ -258,6 +258,8 @@ class ServerContext:
         self.uploads = UploadQueue()
         self.parser_specs: dict[str, tuple[Hashable, Spec]] = {}
         """By slug: the parser specification of a board, and the key that it depends on."""
+        self.authorized_uploads: dict[Hashable, Any] = {}
+        """Of teams that submitted a moment ago; see ``accept_submission``."""
         self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board-reader")
         self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
