@@ -202,8 +202,20 @@ def test_what_was_authorized_a_moment_ago_is_checked_again_when_it_is_recorded(
     corrected = board.submit(bob, incoming(60), None, authorized)
     assert corrected.release.value == 0.0
     authorized = board.submissions.authorize_upload(bob, now)
+    assert board.submissions.authorize_upload(bob, now, check_only=True).fresh is None
     asked = board.book.chain_state().asked
     board.amendments.pause(organiser)
     with pytest.raises(NotOpen):
         board.submit(bob, incoming(70), None, authorized)
     assert board.book.chain_state().asked == asked
+
+
+def test_an_earlier_answer_is_only_for_a_token_that_is_still_valid(pair, predict):
+    board, ada, _ = pair
+    incoming = IncomingSubmission(board.scorer().read(predict(90)), 0)
+    board.submit(ada, incoming)
+    authorized = board.submissions.authorize_upload(ada, board.book.environment.clock())
+    assert board.submit(ada, incoming, None, authorized).again
+    board.teams.rotate_token(ada)
+    with pytest.raises(NotAllowed):
+        board.submit(ada, incoming, None, authorized)

@@ -7,6 +7,7 @@ import pytest
 
 import ladderboard.files._predictions as reader
 import ladderboard.holdout._scorer as scoring
+from ladderboard.board import IncomingSubmission
 from ladderboard.errors import BrokenLedger, InvalidState, QuotaExceeded
 from ladderboard.holdout import AlignedPredictions
 from ladderboard.server import sandbox
@@ -132,6 +133,21 @@ def test_a_team_keeps_at_most_its_quota(boards, make_folder, join, submit, predi
     assert not submit(board, bob, predict(1)).again  # each team has its own quota
     board.amendments.amend(organiser, {"files": {"team_quota": 4000}})
     assert not submit(board, ada, predict(20)).again
+
+
+def test_a_team_over_its_quota_is_not_scored(
+    boards, make_folder, join, submit, predict, monkeypatch
+):
+    """Also with an authorization of a moment ago, which knows no size: scoring could be timed."""
+    board = boards.create(make_folder(files="{team_quota: 600}"))
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(9))
+    authorized = board.submissions.authorize_upload(ada, board.book.environment.clock())
+    assert authorized.fresh is not None
+    monkeypatch.setattr(type(board), "score", None)
+    incoming = IncomingSubmission(board.scorer().read(predict(30)), 0)
+    with pytest.raises(QuotaExceeded):
+        board.submit(ada, incoming, None, authorized)
 
 
 def test_by_default_each_team_has_an_equal_storage_quota(make_folder):

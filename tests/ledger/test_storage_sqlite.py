@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -343,3 +344,34 @@ def test_loading_it_loads_no_other_database():
     code = "import sys, ladderboard.ledger; print({'psycopg', 'sqlalchemy'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_deferred_change_of_no_row_commits_nothing(file, grow):
+    """Also if its error is suppressed: a part of the deferred statements has been run."""
+
+    def change_missing_ladder():
+        with storage.write_transaction("b") as book:
+            grow(book, b"secret")
+            book.set_ladder_state(9, b"after", defer=True)
+            with suppress(InvalidState):
+                book.ladder_names()
+
+    with SqliteStorage(file) as storage:
+        before = entries(storage)
+        with pytest.raises(StorageFailed):
+            change_missing_ladder()
+        assert entries(storage) == before
+
+
+def test_deferred_statements_do_not_grow_without_limit(file, monkeypatch, grow):
+    """As when a long ledger is restored."""
+    monkeypatch.setattr(_pool, "_MAX_DEFERRED", 10)
+    waiting = []
+    combine = _sqlite.combine_deferred
+    monkeypatch.setattr(
+        _sqlite, "combine_deferred", lambda items: waiting.append(len(items)) or combine(items)
+    )
+    with SqliteStorage(file) as storage, storage.write_transaction("b") as book:
+        for _ in range(30):
+            grow(book, b"secret")
+    assert max(waiting) == 10

@@ -296,14 +296,17 @@ def test_calibrated_steps_that_follow_the_model_show_what_is_promised():
                 assert gain < limit * error
 
 
-def test_a_stated_gain_goes_by_the_standard_error_as_the_ladder_rounds_it_up():
+@pytest.mark.parametrize(
+    ("n", "released", "classes"), [(5_000, 0.05, range(60, 68)), (10**6, 0.008, (53,))]
+)
+def test_a_stated_gain_goes_by_the_standard_error_as_the_ladder_rounds_it_up(n, released, classes):
     """A ladder knows classes only: every error of one has the gain of its largest."""
-    ladder = lb.GrowingLadder.calibrated(5_000, 1_000, scale="model")
+    ladder = lb.GrowingLadder.calibrated(n, 1_000, scale="model")
 
     def gain(error):
-        return ladder.smallest_visible_gain(n=5_000, released=0.05, standard_error=error)
+        return ladder.smallest_visible_gain(n=n, released=released, standard_error=error)
 
-    for error_class in range(60, 68):
+    for error_class in classes:
         largest = largest_standard_error(error_class)
         assert gain(largest) == gain(0.75 * largest)  # the class before ends at 0.71 of it
         assert gain(1.0001 * largest) == pytest.approx(math.sqrt(2) * gain(largest), rel=1e-3)

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from ladderboard.board import _submissions
+from ladderboard.board._submissions import SubmissionService
 from ladderboard.server import Rate
 from support.server.live_server import assert_problem, make_predictions
 
@@ -177,6 +179,71 @@ def test_a_full_board_refuses_with_507(empty_server):
     token = live_server.join("Alpha")[1]
     assert live_server.submit(token, make_predictions(2)).status_code == 201
     assert_problem(live_server.submit(token, make_predictions(1)), 507, "no_room")
+
+
+def count_authorizations(live_server, monkeypatch):
+    """Return a list that grows with each upload that is authorized in the database."""
+    authorized = []
+    authorize = SubmissionService.authorize_upload
+
+    def count(*arguments, **options):
+        authorized.append(arguments)
+        return authorize(*arguments, **options)
+
+    monkeypatch.setattr(SubmissionService, "authorize_upload", count)
+    return authorized
+
+
+def test_a_team_is_authorized_once_for_submissions_one_after_another(
+    live_server, team, monkeypatch
+):
+    monkeypatch.setattr(_submissions, "_FRESH_SECONDS", 60.0)
+    authorized = count_authorizations(live_server, monkeypatch)
+    for wrong in (60, 50, 40):
+        assert live_server.submit(team[1], make_predictions(wrong)).status_code == 201
+    assert len(authorized) == 1
+    assert_problem(live_server.submit(team[1], b"id,prediction\n0,1\n"), 422, "invalid_predictions")
+    assert live_server.submit(team[1], make_predictions(30)).status_code == 201
+    assert len(authorized) == 2  # anew after a refusal
+    assert live_server.submit(team[1], make_predictions(20), Idempotency_Key="a").status_code == 201
+    assert len(authorized) == 3
+    evaluator = live_server.issue_token("evaluator")
+    for wrong in (19, 18):  # their tokens are not looked up in the transaction
+        live_server.submit(evaluator, make_predictions(wrong), query=f"?team={team[0]}")
+    assert len(authorized) == 5
+
+
+@pytest.mark.parametrize("change", ["a new token", "paused", "a lower limit"])
+def test_what_changed_since_a_team_was_authorized_is_refused_as_usual(
+    live_server, team, monkeypatch, change
+):
+    monkeypatch.setattr(_submissions, "_FRESH_SECONDS", 60.0)
+    token = team[1]
+    assert live_server.submit(token, make_predictions(60)).status_code == 201
+    if change == "a new token":
+        live_server.call("POST", "/boards/first/team/token", token)
+    elif change == "paused":
+        live_server.call("POST", "/boards/first/pause", live_server.organiser)
+    else:
+        live_server.amend(window={"submissions": 1, "seconds": 3600})
+    refusals = {"a new token": (401, "no_token"), "paused": (409, "not_open")}
+    status, code = refusals.get(change, (429, "too_soon"))
+    for wrong in (50, 40):
+        assert_problem(live_server.submit(token, make_predictions(wrong)), status, code)
+
+
+def test_the_last_submission_of_a_window_ends_an_authorization(make_server, monkeypatch):
+    """So what follows it is not read, let alone scored."""
+    monkeypatch.setattr(_submissions, "_FRESH_SECONDS", 60.0)
+    live_server = make_server()
+    live_server.create_board(window="{submissions: 2, seconds: 3600}")
+    token = live_server.join("Alpha")[1]
+    for wrong in (60, 50):
+        assert live_server.submit(token, make_predictions(wrong)).status_code == 201
+    scored = []
+    monkeypatch.setattr(SubmissionService, "_score", lambda *arguments: scored.append(arguments))
+    assert live_server.submit(token, make_predictions(40)).status_code == 429
+    assert not scored
 
 
 def test_evaluators_submit_for_any_team_and_teams_only_for_themselves(live_server, team):

@@ -204,9 +204,11 @@ class AuthorizedUpload(NamedTuple):
     time: float
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether the check need not be repeated before scoring; the transaction repeats it."""
-        return self.team is not None and monotonic() < self.time + _FRESH_SECONDS
+    def fresh(self) -> tuple[BoardRow, TeamRow] | None:
+        """Both, if the check need not be repeated before scoring; the transaction repeats it."""
+        if self.team is None or monotonic() >= self.time + _FRESH_SECONDS:
+            return None
+        return self.board, self.team
 
 
 class SubmissionRequest(NamedTuple):
@@ -221,10 +223,14 @@ class SubmissionRequest(NamedTuple):
     authorized: AuthorizedUpload | None = None
 
     @property
-    def fresh(self) -> AuthorizedUpload | None:
+    def fresh(self) -> tuple[BoardRow, TeamRow] | None:
         """What was checked, if that was a moment ago."""
-        authorized = self.authorized
-        return authorized if authorized is not None and authorized.is_fresh else None
+        return None if self.authorized is None else self.authorized.fresh
+
+    @property
+    def sender(self) -> Sender | None:
+        """Who sent it, unless an evaluator did."""
+        return self.caller.sender if self.team is None else None
 
     @property
     def key(self) -> tuple[Any, bytes]:
@@ -249,12 +255,6 @@ class _ScoredSubmission(NamedTuple):
     checked: _CheckedSubmission
     questions: list[ScoredQuestion]
     prepared: PreparedFile
-
-    @property
-    def sender(self) -> Sender | None:
-        """Who sent it, unless an evaluator did."""
-        request = self.checked.request
-        return request.caller.sender if request.team is None else None
 
 
 class _RecordedAnswer(NamedTuple):
@@ -318,8 +318,8 @@ class SubmissionService:
             incoming = _PendingUpload(received, 1)
             if check_only:
                 self._refuse_if_closed(row, team_row, incoming, moment)
-            else:
-                self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
+                return AuthorizedUpload(row, None, time)
+            self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
         return AuthorizedUpload(row, team_row, time)
 
     def submit(
@@ -393,10 +393,10 @@ class SubmissionService:
         if message != incoming.message:
             incoming = replace(incoming, message=message)
             request = request._replace(incoming=incoming)
-        if fresh is None or fresh.team is None:
+        if fresh is None:
             row, team_row = self._check_sender(view, caller, team)
         else:
-            row, team_row = fresh.board, fresh.team
+            row, team_row = fresh
         key, digest = incoming.idempotency_key, incoming.submission.digest
         question = board.question_for(row, team_row, digest, key=key)
         is_new = board.book.read_duplicate(view, question) is None
@@ -404,7 +404,7 @@ class SubmissionService:
             state = view.known_state  # read before the lookup, or with it
             question = question._replace(unanswered_at=None if state is None else state.head)
             board.check_predictions(row, incoming.submission)
-            if fresh is None:
+            if fresh is None or self._may_fill_storage(row, incoming):
                 moment = board.book.environment.moment(view)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
         return _CheckedSubmission(request, row, team_row, question, is_new)
@@ -429,7 +429,7 @@ class SubmissionService:
         if isinstance(outcome, Exception):
             raise outcome
         if outcome is None:
-            outcome = self._repeat_answer(checked.team.number, checked.question)
+            outcome = self._repeat_answer(checked)
         redact = _must_redact(outcome.board, checked.request.caller)
         return self._build_answer(outcome, redact=redact)
 
@@ -439,11 +439,11 @@ class SubmissionService:
             raise answer
         return answer
 
-    def _repeat_answer(self, number: int, question: ScoredQuestion) -> _RecordedAnswer:
+    def _repeat_answer(self, checked: _CheckedSubmission) -> _RecordedAnswer:
         """Repeat the answer to a question; a new idempotency key is recorded for it."""
-        board = self._board
+        board, number, question = self._board, checked.team.number, checked.question
         with board.reading() as view:
-            row, team_row = read_board_and_team(view, number)
+            row, team_row = read_board_and_team(view, number, checked.request.sender)
             earlier = board.book.read_duplicate(view, question)
             if earlier is not None and self._is_idempotency_key_known(view, question):
                 return self._answer_duplicate(view, row, team_row, earlier)
@@ -529,6 +529,11 @@ class SubmissionService:
             stored = self._stored_bytes.team_total(view, team_row, cache=cache)
         refuse_if_storage_full(rules, row, team_row, stored, incoming.size)
 
+    def _may_fill_storage(self, row: BoardRow, incoming: IncomingSubmission) -> bool:
+        """Tell whether a limit of stored bytes could be exceeded, if a team had them all."""
+        rules = self._board.rules_of(row)
+        return row.stored + incoming.size > min(rules.team_quota, rules.files.quota)
+
     def _refuse_if_closed(
         self,
         row: BoardRow,
@@ -563,7 +568,7 @@ class SubmissionService:
         return (
             lambda transaction: self._record_in_transaction(transaction, job),
             lambda book: [
-                board_and_team_statement(book, job.checked.team.number, job.sender),
+                board_and_team_statement(book, job.checked.team.number, job.checked.request.sender),
                 *self._board.book.statements_for(book, job.questions[0]),
             ],
         )
@@ -575,7 +580,9 @@ class SubmissionService:
         board, view = self._board, transaction.view
         submission_id, (request, checked_row, checked_team, *_), questions, prepared = job
         number, epoch, incoming = checked_team.number, checked_row.epoch, request.incoming
-        row, team_row = read_board_and_team(view, number, job.sender, prefetched=True)
+        row, team_row = read_board_and_team(
+            view, number, job.checked.request.sender, prefetched=True
+        )
         row = transaction.rows.get("board", row)
         team_row = transaction.rows.get(number, team_row)
         if (team_row.id, team_row.erased) != (checked_team.id, checked_team.erased):

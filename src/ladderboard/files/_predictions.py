@@ -104,7 +104,7 @@ def read_predictions(
     >>> read_predictions(b"score\n1\n2\n3\n", roster, lb.loss("zero_one"), notes=notes)
     array([1, 2, 3])
     >>> notes[0]
-    "The file has no ids, so its rows were matched by position: the first is 'a', the last 'c'."
+    'The file has no ids, so its rows were matched by position.'
     """
     if not isinstance(roster, Roster) or not isinstance(loss, Loss):
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
@@ -128,7 +128,7 @@ def read_predictions(
         ids, values = find_columns(table.names, wanted, InvalidPredictions)
         selection = _select_declared(table.names, ids, values, expected)
         _check_names(table, selection, roster)
-        _note_columns(table, selection, roster, notes, ids)
+        _note_columns(table, selection, notes, ids)
         if len(ids) > 1:
             return _join_several_ids(
                 table, ids, selection, roster=roster, loss=loss, expected=expected
@@ -139,7 +139,7 @@ def read_predictions(
             return _read_without_id(table, roster, loss, expected, notes)
         selection = select_columns(table.names or [], expected, InvalidPredictions, id_position)
         _check_names(table, selection, roster)
-        _note_columns(table, selection, roster, notes)
+        _note_columns(table, selection, notes)
     positions = [position for position in (selection.id, *selection.values) if position is not None]
     as_numbers = [roster.has_integer_ids] + [expected.number] * len(selection.values)
     joined = _join_small_integers(table, positions, roster, expected)
@@ -209,7 +209,6 @@ def _check_names(table: FileTable, selection: ColumnSelection, roster: Roster) -
 def _note_columns(
     table: FileTable,
     selection: ColumnSelection,
-    roster: Roster,
     notes: list[str] | None,
     ids: Sequence[int] = (),
 ) -> None:
@@ -217,11 +216,8 @@ def _note_columns(
     if notes is None:
         return
     if selection.id is None:
-        first, last = roster.names_of(np.array([0, roster.n - 1]))
-        notes.append(
-            "The file has no ids, so its rows were matched by position: the first is "
-            f"{format_names([first])}, the last {format_names([last])}."
-        )
+        # Which id is first is not said: the holdout's own order may depend on labels.
+        notes.append("The file has no ids, so its rows were matched by position.")
     names = table.names or []
     known = {*ids, *selection.values, *([] if selection.id is None else [selection.id])}
     unused = [name for position, name in enumerate(names) if position not in known]
@@ -248,7 +244,7 @@ def _read_without_id(
     else:
         selection = _select_columns(table, expected, id_position)
     _check_names(table, selection, roster)
-    _note_columns(table, selection, roster, notes)
+    _note_columns(table, selection, notes)
     positions = [*([] if selection.id is None else [selection.id]), *selection.values]
     selected = [all_columns[position] for position in positions]
     columns = [column for column in selected if column is not None]

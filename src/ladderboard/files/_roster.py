@@ -10,7 +10,7 @@ soon as its block of the file is read, so the full columns are never in memory.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -213,12 +213,16 @@ class Roster:
         names = self.names_of(rows)
         return rows[sorted(range(len(rows)), key=names.__getitem__)]
 
+    @cached_property
+    def first_ids(self) -> list[Any]:
+        """The first three ids in their own order."""
+        return self.names_of(self.sort_by_id(np.ones(self.n, dtype=np.bool_))[:3])
+
     def describe_ids(self) -> str:
         """Return a sentence about the form of the ids, with examples: the first in their order."""
-        first = self.sort_by_id(np.ones(self.n, dtype=np.bool_))[:3]
-        examples = format_names(self.names_of(first))
         if self.ids is None:
             return f"The holdout's rows are numbered from 0 to {self.n - 1}"
+        examples = format_names(self.first_ids)
         kind = "whole numbers" if self.has_integer_ids else "text"
         return f"The holdout's ids are {kind}, such as {examples}"
 

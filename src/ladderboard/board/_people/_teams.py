@@ -120,6 +120,7 @@ class Teams:
         if days is None:
             left = (self._board.rules.deadline or 0) - int(now)
             return int(now) + (min(left, _MAX_DAYS * 86400) if left > 0 else _USUAL_DAYS * 86400)
+        check_days(days)
         return int(now) + int(days * 86400)
 
     def invite(self, caller: Caller, *, days: float | None = None) -> str:

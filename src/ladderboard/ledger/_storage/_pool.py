@@ -92,6 +92,7 @@ class Deferred(NamedTuple):
     rows: int = 1
 
 
+_MAX_DEFERRED = 4096  # statements that wait in memory; a batch of submissions has fewer
 _MAX_ROWS = 8  # of one statement: a server prepares it for each number of rows
 _INSERT = re.compile(r"(INSERT INTO .* VALUES )(\([?, ]+\))( ON CONFLICT DO NOTHING)?")
 _UPDATE = re.compile(r"UPDATE \S+ SET (\w+ = \?(?:, \w+ = \?)*) WHERE [^?]*\?.*")
@@ -193,6 +194,12 @@ class Connection(ABC):
         ``none_changed`` is what to say if it changes no row; None if that is no error.
         """
         self._deferred.append(Deferred(statement, values, none_changed))
+        if len(self._deferred) >= _MAX_DEFERRED:
+            self._run_deferred()
+
+    @abstractmethod
+    def _run_deferred(self) -> None:
+        """Run the deferred statements, if there are any."""
 
     @abstractmethod
     def begin(self, *, write: bool) -> None:

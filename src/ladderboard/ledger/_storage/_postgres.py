@@ -543,10 +543,8 @@ _FAIL_IF_NONE_CHANGED = "WITH changed AS ({} RETURNING 1) SELECT 1 / COUNT(*) FR
 
 
 @lru_cache(maxsize=256)
-def _fail_if_none_changed(statement: str, none_changed: str | None) -> str:
+def _fail_if_none_changed(statement: str) -> str:
     """Return a statement that fails if it changes no row, so that the commit can follow at once."""
-    if none_changed is None:
-        return statement
     if statement.startswith("INSERT"):
         return statement.removesuffix(" ON CONFLICT DO NOTHING")
     return _FAIL_IF_NONE_CHANGED.format(statement)
@@ -858,11 +856,16 @@ class PostgresConnection(Connection):
         if ours and _encoders_of(tuple(map(type, values))) is not None:
             super().defer(statement, values, none_changed)
         else:
-            self._run(_fail_if_none_changed(statement, none_changed), values)
+            self._run(
+                statement if none_changed is None else _fail_if_none_changed(statement), values
+            )
+
+    def _run_deferred(self) -> None:
+        self._communicate()
 
     def _make_deferred(self, deferred: Deferred) -> Command:
         statement, values, none_changed, _ = deferred
-        text = _fail_if_none_changed(statement, none_changed)
+        text = statement if none_changed is None else _fail_if_none_changed(statement)
         return cast("Command", self._make_command(text, values))
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

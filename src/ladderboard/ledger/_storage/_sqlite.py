@@ -19,7 +19,6 @@ from ladderboard.errors import DiskFull, InvalidState, LadderboardError, ReadOnl
 from ladderboard.ledger._storage._pool import (
     WRITER_TIMEOUT,
     Connection,
-    Deferred,
     SqlitePool,
     combine_deferred,
     leak_reference,
@@ -247,8 +246,7 @@ class SqliteConnection(Connection):
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement and return its rows."""
-        if self._deferred:
-            self._run_deferred()
+        self._run_deferred()
         return self.query_prefetched(statement, values)
 
     def query_prefetched(
@@ -263,8 +261,7 @@ class SqliteConnection(Connection):
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
         """Run a statement and return how many rows it changed."""
-        if self._deferred:
-            self._run_deferred()
+        self._run_deferred()
         try:
             return self._cursor.execute(statement, values).rowcount
         except sqlite3.Error as error:
@@ -277,15 +274,22 @@ class SqliteConnection(Connection):
         """Run a statement later; refuse it now if the connection is broken."""
         if self.broken:
             self.execute(statement, values)
-        self._deferred.append(Deferred(statement, values, none_changed))
+        super().defer(statement, values, none_changed)
+
+    def drop_prefetched(self) -> None:
+        """Let the next rows be read as they are after the deferred statements."""
+        self._run_deferred()
 
     def _run_deferred(self) -> None:
+        if not self._deferred:
+            return
         deferred, self._deferred = combine_deferred(self._deferred), []
         run = self._cursor.execute
         try:
             for statement, values, none_changed, rows in deferred:
                 changed = run(statement, values).rowcount
                 if changed < rows and none_changed is not None:
+                    self._break()  # others may have been run: nothing of this may be committed
                     raise InvalidState(none_changed)
         except sqlite3.Error as error:
             self._break()
@@ -366,8 +370,7 @@ class SqliteConnection(Connection):
 
     def commit(self) -> None:
         """Commit; after most errors it is unknown whether the change is on the disk."""
-        if self._deferred:
-            self._run_deferred()
+        self._run_deferred()
         if not self._commits % _COMMITS_PER_LOG_EXTENSION:
             self._extend_wal()
         try:

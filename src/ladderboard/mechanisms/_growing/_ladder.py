@@ -72,7 +72,6 @@ _CAP, _CAPPED_EXAMPLES, _EXAMPLES_POWER, _CAP_QUESTIONS_POWER = 8.0, 100_000, 0.
 _SHARING = 0.25  # of the changes of all other accounts together
 _FREE_QUESTIONS = 1_000
 _UNSHARED_ACCOUNTS = 2
-_CLASS_ROUNDING = 1e-9  # of the largest standard error of a class, as a double
 _LEAST_DEVIATION = 0.5  # of losses, as a share of the released value
 # What is left to the planned attack, times sqrt(n): at 1,000 examples and questions with balanced
 # protection; the powers of questions, step and n; a factor for several accounts. It fits the tables
@@ -424,8 +423,9 @@ class GrowingLadder(Mechanism):
             error = _fixed_point.to_units(standard_error)
         compared = error
         if self.follows_model:
-            # A released standard error, the largest of its class, stays what it is.
-            own_class = standard_error_class(_fixed_point.from_units(error) * (1 - _CLASS_ROUNDING))
+            # A released standard error, the largest of its class, stays what it is: it may have
+            # been rounded up by a unit.
+            own_class = standard_error_class(_fixed_point.from_units(max(error - 1, 0)))
             compared = error = math.isqrt(1 << own_class)
             best = _fixed_point.to_units(min(max(released, 0.0), 1.0))
             compared = max(error, self._least_error(Setup(n, 0.0, 1.0), best))

@@ -15,7 +15,7 @@ from ladderboard.board import (
     SubmissionRequest,
     hash_token,
 )
-from ladderboard.errors import InvalidPredictions
+from ladderboard.errors import InvalidPredictions, LadderboardError
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
 from ladderboard.server._api._routes import (
     API,
@@ -171,13 +171,20 @@ async def accept_submission(
     received = context.log.clock()
     meta = SubmissionMeta(received, team, message, idempotency_key)
     key = _authorization_key(request, slug, meta)
-    upload = await _authorize(request, slug, meta, key, csrf_checked)
+
+    async def authorize(*, anew: bool = False) -> _Upload:
+        known: _Upload | None = context.authorized_uploads.pop(key, None)
+        if known is not None and known.authorized.fresh and not anew:
+            return known
+        return await context.authorize_upload(slug, request, _authorize_upload, meta, csrf_checked)
+
+    upload = await authorize()
     # An evaluator is limited for the team whose files are invalid, not for the others.
     sender = (slug, upload.caller.team or (upload.caller.credential, team))
     context.invalid_limiter.check(sender)
     async with context.uploads.slot(sender) as waited:
         if waited:  # the submissions before this one may have used up a limit
-            upload = await _authorize(request, slug, meta, key, csrf_checked)
+            upload = await authorize()
             context.invalid_limiter.check(sender)
         request.scope[OWN_BODY_LIMIT] = True
         try:
@@ -198,35 +205,28 @@ async def accept_submission(
         except InvalidPredictions:
             context.invalid_limiter.record(sender)
             raise
-    if key is not None and answer.quota.tightest.remaining:
+        except LadderboardError:
+            if key is not None:  # refused since it was authorized: say why as if it had not been
+                await authorize(anew=True)
+            raise
+    if key is not None and upload.caller.team is not None and answer.quota.tightest.remaining:
         if len(context.authorized_uploads) >= _MAX_AUTHORIZED:
             context.authorized_uploads.clear()
         context.authorized_uploads[key] = upload
     return answer
 
 
-async def _authorize(
-    request: Request, slug: str, meta: SubmissionMeta, key: Hashable, csrf_checked: bool
-) -> _Upload:
-    """Authorize an upload, unless one of this key was authorized and accepted a moment ago."""
-    context = get_context(request)
-    known: _Upload | None = context.authorized_uploads.pop(key, None)
-    if known is not None and known.authorized.is_fresh:
-        return known
-    return await context.authorize_upload(slug, request, _authorize_upload, meta, csrf_checked)
-
-
 def _authorization_key(request: Request, slug: str, meta: SubmissionMeta) -> Hashable:
-    """Return what a request has in common with others that are authorized alike, if anything.
+    """Return what requests have in common that are authorized together; None if they are not.
 
-    A team that submits one file after another is looked up once a second. Its next submission is
-    checked in its transaction, like every other; after a refusal, or the last submission that a
-    limit allows, it is authorized anew.
+    A team that submits one file after another is authorized once a second. Whatever changes within
+    it, its token included, is checked in the transaction of each submission. After a refusal, and
+    after the last submission that a limit allows, the next one is authorized anew.
     """
     headers = request.headers.getlist("authorization")
-    if not headers or meta.idempotency_key is not None:
+    if not headers or meta.idempotency_key is not None or meta.team is not None:
         return None
-    return slug, hash_token("\n".join(headers)), meta.team
+    return slug, hash_token("\n".join(headers))
 
 
 async def check_file(request: Request, slug: str) -> list[str]:

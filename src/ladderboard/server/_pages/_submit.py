@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
@@ -428,7 +427,7 @@ def describe_file_format(loss: Loss, roster: Roster) -> FileFormat:
     """
     declared = roster.columns or DeclaredColumns()
     id_names = declared.id or ("id",)
-    ids = roster.names_of(np.arange(min(2, roster.n)))
+    ids = roster.first_ids[:2]
     id_rule = "the row's number, from 0" if roster.ids is None else "each id once, in any order"
     columns = loss.columns(kind=roster.kind, width=roster.width)
     header, values = _first_columns(columns, declared.submitted or columns.names)

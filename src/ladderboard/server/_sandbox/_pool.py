@@ -158,21 +158,23 @@ class ParserPool:
             Parsers cannot be started, fail for another reason than the body, or are killed from
             outside twice, as the kernel does when memory is short.
         """
-        result = await self._read(spec, body)
+        result = await self._read(spec, body, only_check=False)
         if isinstance(result, list):
             raise WorkerError("A parser was asked for predictions and checked them only.")
         return result
 
     async def check(self, spec: Spec, body: Body) -> list[str]:
         """Return how a body is read, in sentences; raise as :meth:`read` does."""
-        result = await self._read(spec.for_check(), body)
+        result = await self._read(spec, body, only_check=True)
         return result if isinstance(result, list) else []
 
-    async def _read(self, spec: Spec, body: Body) -> AlignedPredictions | list[str]:
+    async def _read(
+        self, spec: Spec, body: Body, *, only_check: bool
+    ) -> AlignedPredictions | list[str]:
         name = ""
         for _ in range(_TRIES):
             try:
-                return await self._read_once(spec, body)
+                return await self._read_once(spec, body, only_check)
             except _KilledFromOutside as killed:
                 name = str(killed)
                 _LOG.warning("a parser was killed from outside: %s", name)
@@ -181,25 +183,33 @@ class ParserPool:
             "The kernel does this when memory is short."
         )
 
-    async def _read_once(self, spec: Spec, body: Body) -> AlignedPredictions | list[str]:
+    async def _read_once(
+        self, spec: Spec, body: Body, only_check: bool
+    ) -> AlignedPredictions | list[str]:
         parser = await self._acquire(spec)
         try:
             packed = b"" if parser.spec is spec else await asyncio.to_thread(spec.pack)
-            reply = parser.send_body(spec, packed, body.content, body.format)
+            reply = parser.send_body(spec, packed, body.content, body.format, only_check=only_check)
         except BaseException:
             self.release(parser)
             raise
         try:
             kind, content = await asyncio.shield(reply)
         except asyncio.CancelledError:
-            self.spawn(self._finish(parser, spec, reply))
+            self.spawn(self._finish(parser, spec, reply, only_check))
             raise
         if kind == NO_REPLY or len(content) > _LARGE_REPLY:
-            return await asyncio.shield(self.spawn(self._finish(parser, spec, reply)))
-        return await self._finish(parser, spec, reply)  # at once: a task would cost more
+            return await asyncio.shield(self.spawn(self._finish(parser, spec, reply, only_check)))
+        return await self._finish(
+            parser, spec, reply, only_check
+        )  # at once: a task would cost more
 
     async def _finish(
-        self, parser: ParserProcess, spec: Spec, reply: asyncio.Future[ParserReply]
+        self,
+        parser: ParserProcess,
+        spec: Spec,
+        reply: asyncio.Future[ParserReply],
+        only_check: bool,
     ) -> AlignedPredictions | list[str]:
         """Read a parser's reply; the parser is released or discarded then."""
         kind, content = await reply
@@ -207,9 +217,9 @@ class ParserPool:
             if kind == NO_REPLY:
                 await self._raise_failure_cause(parser)
             if len(content) > _LARGE_REPLY:
-                result = await asyncio.to_thread(_read_reply, spec, kind, content)
+                result = await asyncio.to_thread(_read_reply, spec, kind, content, only_check)
             else:
-                result = _read_reply(spec, kind, content)
+                result = _read_reply(spec, kind, content, only_check)
         except InvalidWorkerReply:
             self.discard(parser)
             raise self.resource_limit_error(spec.seconds) from None
@@ -367,12 +377,12 @@ class ParserPool:
 
 
 def _read_reply(
-    spec: Spec, kind: bytes, content: bytes
+    spec: Spec, kind: bytes, content: bytes, only_check: bool
 ) -> AlignedPredictions | list[str] | InvalidPredictions:
     """Return the predictions, the notes or the refusal in a reply, which is not trusted."""
-    if kind == wire.ARRAY and not spec.only_check:
+    if kind == wire.ARRAY and not only_check:
         return spec.submission(content)
-    if kind == wire.NOTES and spec.only_check:
+    if kind == wire.NOTES and only_check:
         return read_notes(content)
     if kind == wire.REFUSED:
         return read_refusal(content)

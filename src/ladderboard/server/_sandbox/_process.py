@@ -47,22 +47,14 @@ class InvalidWorkerReply(Exception):
 class Spec:
     """What a parser needs to read predictions: ids, a loss and limits, but no label.
 
-    ``seconds`` is the time limit, if it is below that of the pool. With ``only_check`` the parser
-    returns no predictions but sentences on how it read them. ``max_reply_bytes`` is how many bytes
-    a reply with predictions can have at most.
+    ``seconds`` is the time limit, if it is below that of the pool. ``max_reply_bytes`` is how many
+    bytes a reply with predictions can have at most.
     """
 
     def __init__(
-        self,
-        roster: Roster,
-        loss: Loss,
-        limits: Limits,
-        seconds: float | None = None,
-        *,
-        only_check: bool = False,
+        self, roster: Roster, loss: Loss, limits: Limits, seconds: float | None = None
     ) -> None:
         self.roster, self.loss, self.limits, self.seconds = roster, loss, limits, seconds
-        self.only_check = only_check
         self._expected = expected = loss.columns(kind=roster.kind, width=roster.width)
         self._dtypes = ("i", "f") if expected.number else ("T",)
         values = 8 * roster.n * (expected.width or limits.columns)
@@ -73,11 +65,7 @@ class Spec:
 
     def pack(self) -> bytes:
         """Return the specification as sent to a parser."""
-        return wire.pack_spec(self.roster, self.loss, self.limits, only_check=self.only_check)
-
-    def for_check(self) -> Spec:
-        """Return the same for a check."""
-        return Spec(self.roster, self.loss, self.limits, self.seconds, only_check=True)
+        return wire.pack_spec(self.roster, self.loss, self.limits)
 
     def submission(self, content: bytes) -> AlignedPredictions:
         """Return the predictions in a reply."""
@@ -272,18 +260,29 @@ class ParserProcess(asyncio.Protocol):
         return await reply
 
     def send_body(
-        self, spec: Spec, packed_spec: bytes, content: bytes | BinaryIO, file_format: str | None
+        self,
+        spec: Spec,
+        packed_spec: bytes,
+        content: bytes | BinaryIO,
+        file_format: str | None,
+        *,
+        only_check: bool,
     ) -> asyncio.Future[ParserReply]:
         """Send a body and return its future reply; ``packed_spec`` is empty if it was sent before.
 
-        A large body comes as an open file, since the parser cannot open files.
+        A large body comes as an open file, since the parser cannot open files. If it is only
+        checked, the reply has no predictions but sentences on how they were read.
         """
         timeout = self._limits.seconds
         timeout = timeout if spec.seconds is None else min(timeout, spec.seconds)
         timeout += _SPEC_SECONDS * bool(packed_spec)
         file, body = (None, content) if isinstance(content, bytes) else (content.fileno(), b"")
         head = wire.REQUEST_HEADER.pack(
-            wire.FORMATS.index(file_format), file is not None, len(packed_spec), len(body)
+            wire.FORMATS.index(file_format),
+            only_check,
+            file is not None,
+            len(packed_spec),
+            len(body),
         )
         reply = self._expect_reply(timeout, spec.max_reply_bytes)
         self.used += 1

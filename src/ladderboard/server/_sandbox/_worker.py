@@ -3,8 +3,9 @@
 It gets ids, a loss and limits; no label, no key, no database. It is started by its path, so that
 the server's package is not imported. The protocol of its socket:
 
-- a request has the number of the format, whether the body is attached as an open file, the length
-  of the specification (0 if it is the one before) and that of the body, then these two;
+- a request has the number of the format, whether the body is only checked, whether it is attached
+  as an open file, the length of the specification (0 if it is the one before) and that of the body,
+  then these two;
 - a reply has one letter, a length and as many bytes: an array, or text as JSON. For a check, text
   that says how the body was read takes the place of the array. An array has a head
   (dtype kind, encodings of values and lengths, dimensions, rows, columns, bytes of lengths), then
@@ -40,7 +41,7 @@ from ladderboard.losses import LOSSES, Loss, loss, made_from_description
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-REQUEST_HEADER = struct.Struct(">B?QQ")
+REQUEST_HEADER = struct.Struct(">B??QQ")
 REPLY_HEADER = struct.Struct(">cQ")
 ARRAY_HEAD = struct.Struct(">cBBBQQQ")
 TYPES = ("i1", "i2", "i4", "i8", "f8", "text")
@@ -59,12 +60,9 @@ class _Spec(NamedTuple):
     roster: Roster
     loss: Loss
     limits: Limits
-    only_check: bool
 
 
-def pack_spec(
-    roster: Roster, described: Loss, limits: Limits, *, only_check: bool = False
-) -> bytes:
+def pack_spec(roster: Roster, described: Loss, limits: Limits) -> bytes:
     """Return the specification of a board as bytes."""
     ids = roster.ids
     if ids is not None and not isinstance(ids, np.ndarray):
@@ -82,7 +80,6 @@ def pack_spec(
             "columns": None if roster.columns is None else roster.columns.describe(),
             "loss": json.dumps(loss_spec),
             "limits": [limits.bytes, limits.rows, limits.columns],
-            "only_check": only_check,
         }
     )
 
@@ -106,7 +103,7 @@ def _read_spec(packed: bytes) -> _Spec:
         described_loss = loss(loss_spec["description"])
     columns = DeclaredColumns.read(content["columns"])
     roster = Roster(content["n"], ids, content["kind"], content["width"], columns)
-    return _Spec(roster, described_loss, Limits(*content["limits"]), content["only_check"])
+    return _Spec(roster, described_loss, Limits(*content["limits"]))
 
 
 def _pack_array(array: NDArray[Any]) -> bytes:
@@ -144,9 +141,11 @@ def _read_file(descriptor: int) -> bytes:
         return file.read()
 
 
-def _parse_body(spec: _Spec, body: bytes, file_format: str | None) -> tuple[bytes, bytes]:
+def _parse_body(
+    spec: _Spec, body: bytes, file_format: str | None, *, only_check: bool
+) -> tuple[bytes, bytes]:
     """Return the kind and content of the reply to a body."""
-    notes: list[str] | None = [] if spec.only_check else None
+    notes: list[str] | None = [] if only_check else None
     try:
         aligned = read_predictions(
             body, spec.roster, spec.loss, format=file_format, limits=spec.limits, notes=notes
@@ -177,13 +176,13 @@ def _serve(sock: socket.socket, seconds: float) -> None:
         head, files, *_ = socket.recv_fds(sock, REQUEST_HEADER.size, 1, socket.MSG_WAITALL)
         if len(head) < REQUEST_HEADER.size:
             return
-        format_code, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
+        format_code, only_check, has_file, spec_size, size = REQUEST_HEADER.unpack(head)
         _limit_time(seconds + _SPEC_SECONDS * bool(spec_size))
         try:
             if spec_size:
                 spec = _read_spec(_receive(sock, spec_size))
             body = _read_file(files[0]) if has_file else _receive(sock, size)
-            kind, content = _parse_body(spec, body, FORMATS[format_code])
+            kind, content = _parse_body(spec, body, FORMATS[format_code], only_check=only_check)
         except MemoryError:
             kind, content = MEMORY, b""
         except Exception as error:  # noqa: BLE001 - it is reported, and ends the process
