@@ -1,5 +1,6 @@
 """Routes of submissions: from the upload to the answer."""
 
+import hashlib
 from collections.abc import Hashable
 from contextlib import ExitStack
 from typing import Annotated, NamedTuple
@@ -13,7 +14,6 @@ from ladderboard.board import (
     IncomingSubmission,
     SubmissionAnswer,
     SubmissionRequest,
-    hash_token,
 )
 from ladderboard.errors import InvalidPredictions, LadderboardError
 from ladderboard.server._api._models import OneSubmission, SubmissionList, SubmissionReply
@@ -209,7 +209,8 @@ async def accept_submission(
             if key is not None:  # refused since it was authorized: say why as if it had not been
                 await authorize(anew=True)
             raise
-    if key is not None and upload.caller.team is not None and answer.quota.tightest.remaining:
+    may_go_on = all(limit.remaining for limit in answer.quota.limits)
+    if key is not None and upload.caller.team is not None and may_go_on:
         if len(context.authorized_uploads) >= _MAX_AUTHORIZED:
             context.authorized_uploads.clear()
         context.authorized_uploads[key] = upload
@@ -226,7 +227,7 @@ def _authorization_key(request: Request, slug: str, meta: SubmissionMeta) -> Has
     headers = request.headers.getlist("authorization")
     if not headers or meta.idempotency_key is not None or meta.team is not None:
         return None
-    return slug, hash_token("\n".join(headers))
+    return slug, hashlib.sha256("\n".join(headers).encode()).digest()
 
 
 async def check_file(request: Request, slug: str) -> list[str]:
