@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_SMALL_BETA = 1e-4
 _HUNDRED = 100
 _MAX_DECIMALS = 6
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
@@ -132,6 +131,16 @@ def shared_decimals(values: Iterable[float], decimals: int) -> int:
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
+def format_column(values: Sequence[float], decimals: int) -> list[str]:
+    """Return a column of numbers, all with the decimals that they need together.
+
+    >>> format_column([0.8, 0.824], 4), format_column([0.123456], 4)
+    (['0.800', '0.824'], ['0.1235'])
+    """
+    needed = shared_decimals(values, decimals)
+    return [f"{value:.{needed}f}" for value in values]
+
+
 def format_rank(rank: int | None, *, tied: bool) -> str:
     """Return a rank; a shared one begins with =.
 
@@ -155,12 +164,12 @@ def format_rank_range(ranks: Sequence[int] | None) -> str:
 
 @lru_cache(maxsize=256)  # in every certificate of a board
 def format_confidence(beta: float) -> str:
-    """Return 1 - beta, rounded down; as a difference if that would print as 1.
+    """Return the confidence 1 - beta in percent, rounded down, so never 100%.
 
-    >>> format_confidence(0.05), format_confidence(1e-7)
-    ('0.95', '1 - 1e-07')
+    >>> format_confidence(0.05), format_confidence(0.001), format_confidence(1e-9)
+    ('95%', '99.9%', '99.9999%')
     """
-    return f"1 - {round_up(beta, 3)}" if beta < _SMALL_BETA else round_down(1 - beta, 6)
+    return f"{math.floor(1e6 * (1 - beta) + 1e-6) / 1e4:g}%"
 
 
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
@@ -196,23 +205,23 @@ def format_promise(overfitting: float | None, hidden: float | None) -> str:
     """Return what a certificate says of the score shown; an end that says nothing is None.
 
     >>> format_promise(0.0351, 0.049)
-    'The score shown is at most 0.036 too good. A better model may be hidden by at most 0.049.'
+    'The score shown is at most 0.036 too good. The best model so far may be up to 0.049 better.'
     >>> format_promise(0.0351, None)
-    'The score shown is at most 0.036 too good. A better model may be hidden by an unknown amount.'
+    'The score shown is at most 0.036 too good. The best model so far may be better by any amount.'
     >>> format_promise(None, None)
-    'Nothing useful can be promised: there are too few examples for this many questions.'
+    'No useful guarantee: too few examples for this many answers.'
     """
     if overfitting is None and hidden is None:
-        return "Nothing useful can be promised: there are too few examples for this many questions."
+        return "No useful guarantee: too few examples for this many answers."
     too_good = (
         "The score shown may be too good by an unknown amount."
         if overfitting is None
         else f"The score shown is at most {round_up(overfitting, 2)} too good."
     )
     better = (
-        "A better model may be hidden by an unknown amount."
+        "The best model so far may be better by any amount."
         if hidden is None
-        else f"A better model may be hidden by at most {round_up(hidden, 2)}."
+        else f"The best model so far may be up to {round_up(hidden, 2)} better."
     )
     return f"{too_good} {better}"
 
@@ -247,6 +256,17 @@ def format_time(seconds: int) -> str:
     '1970-01-01T00:00:00Z'
     """
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_utc(seconds: int, *, up: bool = False) -> str:
+    """Return a Unix time for people: in UTC, to the minute; with ``up``, not before the time.
+
+    >>> format_utc(90), format_utc(90, up=True)
+    ('1970-01-01 00:01 UTC', '1970-01-01 00:02 UTC')
+    """
+    if up:
+        seconds = -(-seconds // 60) * 60
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def printable(text: object, *, keep: str = "") -> str:

@@ -240,7 +240,7 @@ def test_a_past_deadline_is_a_problem(folder, monkeypatch):
     )
     (problem,) = report.problems
     assert (problem.code, problem.column) == ("deadline", "end")
-    assert problem.message.startswith("The deadline 2027-01-31T00:00:00Z is past")
+    assert problem.message.startswith("The deadline 2027-01-31 00:00 UTC is past")
     assert report.lines[-1].endswith(" is not ready: 1 problem.")
 
 

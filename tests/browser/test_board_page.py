@@ -98,7 +98,7 @@ def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
     for fact in (
         "1,500 submissions", "at most 5 in any 24 hours", "2027-02-01 12:00 UTC",
         "at most 40 teams",
-        "Released", "Improved", "Bound", "there is no useful guarantee for the true accuracy",
+        "Score", "Improved", "Bound", "there is no useful guarantee for the true accuracy",
     ):  # fmt: skip
         assert fact in page_text, fact
     board = example_boards.live_server.call("GET", "/boards/leaves").json()

@@ -55,4 +55,4 @@ def test_a_board_from_its_first_team_to_its_close(visit, live_server, make_board
         page.get_by_role("button", name="Close the board for good").click()
     team.open(f"{board}/leaderboard")
     finals = team.page.get_by_role("region", name="Final ranking").first.get_by_role("row")
-    assert finals.nth(1).inner_text().split("\t")[2] == "0.900"
+    assert finals.nth(1).inner_text().split("\t")[2] == "0.9"

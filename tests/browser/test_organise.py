@@ -109,7 +109,7 @@ def test_closing_needs_confirmation(managed):
     finals = visitor.page.get_by_role("region", name="Final ranking").first
     rows = [row.split("\t") for row in finals.get_by_role("row").all_inner_texts()[1:]]
     assert [(row[0], row[1].split()[0], row[2]) for row in rows] == [
-        ("1", "Beta", "0.850"), ("2", "Alpha", "0.800"),
+        ("1", "Beta", "0.85"), ("2", "Alpha", "0.80"),
     ]  # fmt: skip
     visitor.open(f"{managed.board_path}/submit")
     assert "The board is closed" in visitor.text()

@@ -202,7 +202,7 @@ def test_amendments_that_are_refused(run_cli, folder, arguments, message):
     [
         (["teams=6"], "fall from 9 to 6. Raise submissions to 55 to keep 9."),
         (["submissions=20"], "fall from 9 to 4. Give --yes"),
-        (["end=2020-01-31T00:00:00Z"], "The deadline 2020-01-31T00:00:00Z is past"),
+        (["end=2020-01-31T00:00:00Z"], "The deadline 2020-01-31 00:00 UTC is past"),
     ],
 )
 def test_amendments_that_teams_lose_by_need_a_yes(run_cli, folder, changes, message):
@@ -223,7 +223,7 @@ def test_a_new_board_that_is_past_its_deadline_is_warned_about(run_cli, folder):
     result = run_cli("board", "create", folder)
     assert result.code == 0
     warning = result.out.splitlines()[-1]
-    assert warning.startswith("Warning: The deadline 2020-02-01T12:00:00Z is past: submissions")
+    assert warning.startswith("Warning: The deadline 2020-02-01 12:00 UTC is past: submissions")
 
 
 def test_a_board_past_its_deadline_has_the_status_of_its_page(run_cli, folder):
@@ -231,7 +231,7 @@ def test_a_board_past_its_deadline_has_the_status_of_its_page(run_cli, folder):
     past = ["--set", "end=2020-01-31T00:00:00Z", "--yes"]
     assert run_cli("board", "amend", "first", *past).code == 0
     shown = run_cli("board", "show", "first").out
-    assert "It is past its deadline; it ended at 2020-01-31T00:00:00Z." in " ".join(shown.split())
+    assert "It is past its deadline; it ended at 2020-01-31 00:00 UTC." in " ".join(shown.split())
     assert "deadline passed" in run_cli("board", "list").out
     assert run_cli("board", "list", "--json").json["boards"][0]["status"] == "open"
 
@@ -243,7 +243,7 @@ def test_an_early_close_says_how_far_the_deadline_was(run_cli, folder):
     (folder / "board.yaml").write_text(text + "end: 2099-12-31T00:00:00Z\n")
     run_cli("board", "create", folder)
     output = run_cli("board", "close", "second", "--yes").out
-    assert re.search(r"Its deadline was [0-9,]+ days away: 2099-12-31T00:00:00Z\.", output)
+    assert re.search(r"Its deadline was [0-9,]+ days away: 2099-12-31 00:00 UTC\.", output)
 
 
 def test_the_files_for_participants_are_replaced(run_cli, folder):
@@ -342,12 +342,14 @@ def test_the_final_ranking(run_cli, folder, predictions):
         submit(team, predictions(public, private))
     output = run_cli("board", "close", "first", "--yes").out
     assert "first is closed for good." in output
-    assert re.search(r"^ +1  1 +Bob +0\.1000  \[0\.\d\d, 0\.\d\d\] +2 +\+1$", output, re.MULTILINE)
-    assert re.search(r"^ +2  2 +Ada +0\.5000 .* 1 +-1$", output, re.MULTILINE)
+    assert re.search(r"^ +1  1 +Bob +0\.1  \[0\.\d\d, 0\.\d\d\] +2 +\+1$", output, re.MULTILINE)
+    assert re.search(r"^ +2  2 +Ada +0\.5 .* 1 +-1$", output, re.MULTILINE)
     assert run_cli("board", "close", "first", "--no-bundle", "--yes").code == 3
     result = run_cli("board", "show", "first")
     assert "Final ranking on 100 private examples" in result.out
-    assert "probability at least 0.9, all intervals" in " ".join(result.out.split())
+    words = " ".join(result.out.split())
+    assert "With confidence 95%, all intervals contain the true zero-one loss." in words
+    assert "possible ranks; all hold together with confidence 95%." in words
     assert run_cli("board", "amend", "first", "--set", "questions=80").code == 3
 
 

@@ -59,14 +59,15 @@ def test_a_history_has_a_text_description():
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
         "The best accuracy went from 0.6 on 2027-01-15 to 0.75 in 2 records, with 1,234 "
-        "submissions so far. The best model so far is truly worth between 0.65 and 0.80, with "
-        "probability at least 95%."
+        "submissions so far. The true accuracy of the best model so far lies between 0.65 and 0.80 "
+        "(confidence 95%)."
     )
     assert notes == [
         "0.6 on 2027-01-15 08:00 UTC, at submission 1; truly between 0.50 and 0.65",
         "0.75 on 2027-01-15 10:00 UTC, at submission 40; truly between 0.65 and 0.80",
     ]
-    assert "The band is where the best true accuracy lies: at its end between 0.65 and" in caption
+    band = "The band shows where the true accuracy of the best model lies"
+    assert f"{band}: now between 0.65 and 0.80 (confidence 95%)." in caption
     assert "The line ends now, 2027-01-15 12:00 UTC." in caption
     assert "not all are shown" not in caption
     assert history_chart(history_data()) is None
@@ -99,6 +100,7 @@ def test_a_chart_says_why_it_ends():
     points = [history_point(hour, value, 1) for hour, value in ((8, 0.6), (10, 0.75), (12, 0.75))]
     caption = texts_of(history_chart(history_data(*points), ends="at the close"))[2]
     assert "The line ends at the close, 2027-01-15 12:00 UTC." in caption
+    assert "lies: at the close between 0.65 and 0.80" in caption
 
 
 def test_baselines_in_view_are_dashed():
@@ -128,7 +130,7 @@ def test_the_band_ends_as_the_caption_says():
     chart = history_chart(
         history_data(point(8, 0.6, 0.6), point(10, 0.78, 0.72), point(12, 0.78, 0.66))
     )
-    assert "at its end between 0.66 and 0.80" in texts_of(chart)[2]
+    assert "now between 0.66 and 0.80" in texts_of(chart)[2]
     (band,) = re.findall('<path d="([^"]*)" class="chart-band"', chart)[:1]
     ticks = re.findall('y="([0-9.]+)" text-anchor="end" class="chart-axis">([0-9.]+)<', chart)
     (first, low), (last, high) = [
@@ -163,16 +165,16 @@ def test_a_history_with_vacuous_bounds_has_no_band():
     chart = history_chart(history_data(*points, thinned=True))
     summary, notes, caption = texts_of(chart)
     assert "chart-band" not in chart
-    assert "truly worth" not in summary
+    assert "best model" not in summary
     assert notes[1:] == ["0.6 on 2027-01-15 08:00 UTC, at submission 1"]
     assert "band" not in caption
     assert "not all are shown" in caption
 
 
 @pytest.mark.parametrize(
-    ("beta", "phrase"), [(0.001, "at least 99.9%"), (1e-9, "except with probability 1e-09")]
+    ("beta", "phrase"), [(0.001, "(confidence 99.9%)"), (1e-9, "(confidence 99.9999%)")]
 )
-def test_the_caption_states_the_bands_probability(beta, phrase):
+def test_the_caption_states_the_bands_confidence(beta, phrase):
     points = history_point(7, 0.4, 1), history_point(8, 0.6, 1), history_point(9, 0.6, 1, now=True)
     assert phrase in texts_of(history_chart(history_data(*points, beta=beta)))[2]
 
@@ -326,9 +328,9 @@ def test_ranges_of_ranks_are_drawn_in_bands():
     chart = rank_chart({"rows": rows, "beta": 0.05})
     summary, notes, caption = texts_of(chart)
     assert summary == "3 teams in 2 bands; the largest has 2 teams. Ada <b> may have rank 1 to 2."
-    assert notes[:3] == ["Band 1", "Band 2", "Ada <b>: rank 1, ranks 1 to 2 allowed"]
-    assert notes[-1] == "0000000000000003: rank 3, ranks 2 to 3 allowed"
-    assert "with probability at least 95% for all teams at once" in caption
+    assert notes[:3] == ["Band 1", "Band 2", "Ada <b>: rank 1, possible ranks 1 to 2"]
+    assert notes[-1] == "0000000000000003: rank 3, possible ranks 2 to 3"
+    assert "possible ranks (confidence 95%, for all teams at once)" in caption
     wide = ET.fromstring(str(chart))[0]  # noqa: S314 - our own
     svg = "{*}"
     bands, bars = (

@@ -63,7 +63,7 @@ def test_the_pages_of_a_board_show_rules_bound_and_downloads(live_server, browse
         "Anyone can register a team.",
         "The smallest gain that shows near zero-one loss 0.",
         "With confidence 95%, the true zero-one loss of the best model submitted so far lies ",
-        "the examples are independent, and nothing public except this board",
+        "This assumes that examples are independent, and that nothing else made public",
         summary["commitment"],
         summary["head"]["hash"],
         f"{live_server.url}/api/v1/boards/{live_server.slug}/submissions",
@@ -295,15 +295,14 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     assert [row["name"] for row in rows] == ["Bob", "Ada"]
     assert all(re.fullmatch(r"[01]\.\d{4}", row[end]) for row in rows for end in ("low", "high"))
     overview = re.sub(r"<[^>]*>", "", get_page(live_server, token=tokens[0]).text)
-    assert "Final rank 2, zero-one loss 0.3000." in overview
+    assert "Final rank 2, zero-one loss 0.30." in overview
     assert "Your best public zero-one loss was 0.03, public rank 1, after 1 submission." in overview
     text = get_page(live_server, path="/leaderboard").text
-    assert "every interval contains" in text
-    assert "all 2 at once, so they are wider than the bars before the close" in text
-    assert "With confidence 90%, the bounds shown before the close hold too" in text
+    assert "With confidence 95%, all intervals contain the true zero-one loss" in text
+    assert "they hold together, so they are wider than the earlier bars" in text
     (bob, ada) = table_rows(text, "finals")
-    assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.0500", "1", "2", "▲ up 1"]
-    assert [*ada[:3], *ada[4:]] == ["2", "Ada", "0.3000", "2", "1", "▼ down 1"]
+    assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.05", "1", "2", "▲ up 1"]
+    assert [*ada[:3], *ada[4:]] == ["2", "Ada", "0.30", "2", "1", "▼ down 1"]
     low, high = map(float, bob[3].split(" to "))
     final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
     assert low <= final["low"] < 0.05 < final["high"] <= high
@@ -319,7 +318,7 @@ def test_intervals_that_say_little_are_not_shown(empty_server):
     text = get_page(live_server, path="/leaderboard").text
     assert "Intervals are not shown: with so few examples each would cover more" in text
     assert "With confidence" not in text
-    assert table_rows(text, "finals")[0][:3] == ["1", "Ada", "0.9000"]
+    assert table_rows(text, "finals")[0][:3] == ["1", "Ada", "0.9"]
     assert "Interval<" not in text
     final = live_server.call("GET", "/boards/first/finals").json()["rows"][0]
     assert final["high"] - final["low"] > 0.3

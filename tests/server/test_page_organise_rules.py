@@ -212,7 +212,7 @@ def test_a_long_description_is_left_out_of_the_form(live_server, organiser_page)
     ("group", "typed", "message"),
     [
         ("limits", {"teams": "5"}, "fall from 25 to 20. Raise submissions to 125 to keep 25."),
-        ("times", {"phase_0_end": "2020-01-31T00:00:00Z"}, "The deadline 2020-01-31T00:00:00Z is"),
+        ("times", {"phase_0_end": "2020-01-31T00:00:00Z"}, "The deadline 2020-01-31 00:00 UTC is"),
     ],
 )
 def test_a_change_that_teams_lose_by_is_confirmed(

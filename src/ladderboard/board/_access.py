@@ -9,7 +9,7 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_size, format_time
+from ladderboard._formatting import format_size, format_time, format_utc
 from ladderboard.board._repository import (
     Sender,
     count_pooled,
@@ -210,8 +210,8 @@ def refuse_without_terms(rules: Rules, accepted: str) -> None:
 
 
 _SPENT_MESSAGES = {
-    "board": "The board's budget of {0} submissions is used up.",
-    "team": "This team has used all its {0} submissions.",
+    "board": "This team has used its share of the submissions, and the shared pool is empty.",
+    "team": "This team has used all its {0:,} submissions.",
 }
 _by_remaining = attrgetter("remaining")
 _CLOSED_MESSAGES = {
@@ -327,8 +327,8 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
     if received is not None and rules.phase_at(received) is None:
         start = rules.next_start(received)
         if start is None:
-            raise NotOpen(f"The deadline was {format_time(rules.deadline or 0)}.")
-        raise NotOpen(f"The board opens at {format_time(start)}.")
+            raise NotOpen(f"The deadline was {format_utc(rules.deadline or 0)}.")
+        raise NotOpen(f"The board opens at {format_utc(start)}.")
 
 
 def refuse_if_over_limit(quota: Quota, clock: int) -> None:
@@ -343,8 +343,8 @@ def refuse_if_over_limit(quota: Quota, clock: int) -> None:
         if limit.next is not None:
             wait = max(limit.next - clock, 1)
             raise RateLimited(
-                f"This team has used its {limit.allowed} submissions for now. The next is at "
-                f"{format_time(limit.next)}.",
+                f"This team has used its {limit.allowed:,} submissions for now. The next is at "
+                f"{format_utc(limit.next, up=True)}.",
                 wait=wait,
             )
         raise BudgetSpent(_SPENT_MESSAGES[limit.name].format(limit.allowed))

@@ -22,7 +22,13 @@ from typing import (
     get_type_hints,
 )
 
-from ladderboard._formatting import format_promise, format_time, round_down, round_up
+from ladderboard._formatting import (
+    format_confidence,
+    format_promise,
+    format_time,
+    round_down,
+    round_up,
+)
 from ladderboard.bounds import Certificate
 
 Row = TypeVar("Row")
@@ -505,7 +511,7 @@ class MetricBound(Document):
         if self.vacuous or self.low is None or self.high is None:
             return "No bound yet: the certificate is vacuous."
         return (
-            f"With confidence {1 - self.beta:.4g}, the best model's true value lies in "
+            f"With confidence {format_confidence(self.beta)}, the best model's true value lies in "
             f"[{round_down(self.low)}, {round_up(self.high)}]. "
             f"{format_promise(self.overfitting, self.hidden)}"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ladderboard._formatting import format_time
+from ladderboard._formatting import format_time, format_utc
 from ladderboard.board._access import (
     Role,
     StoredBytes,
@@ -772,7 +772,7 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
         number=recorded.number,
     )
     if recorded.quota.next is not None and tightest.remaining == 0:
-        text = f"{text[:-1]} now; next at {format_time(recorded.quota.next)}."
+        text = f"{text[:-1]} now; next at {format_utc(recorded.quota.next, up=True)}."
     return " ".join([text, *format_further(rules, recorded.further)])
 
 

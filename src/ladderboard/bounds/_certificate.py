@@ -223,7 +223,7 @@ class Certificate:
                 "" if self.differences else f" in {ends}"
             )
         interval = f"{ends} (half width {round_up(self.half_width, 2)})"
-        sure = f"with probability at least {format_confidence(self.beta)}"
+        sure = f"with confidence {format_confidence(self.beta)}"
         if self.as_printed:
             sure = f"but for a probability of a constant times {self.beta:g}"
         return f"T{quantity[1:]} lies in {interval} {sure}"

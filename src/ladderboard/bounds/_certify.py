@@ -63,7 +63,7 @@ PAPER = (
     "with the stated noise (the documentation's errata, 5)."
 )
 _WHEN = (
-    "With probability at least {} over the holdout and the tape, this holds at every time at "
+    "With confidence {} over the holdout and the tape, this holds at every time at "
     "once, for certificates of this form on this board."
 )
 _SAMPLE = (

@@ -227,7 +227,7 @@ def answer_sentence(plan: Plan) -> str:
         or_more = " or more" if plan.beyond else ""
         sentence = f"{examples} answer {questions}{or_more} with an error of at most {error}."
     return (
-        f"{sentence} Promised beforehand with probability {format_confidence(plan.beta)}, "
+        f"{sentence} Promised beforehand with confidence {format_confidence(plan.beta)}, "
         f"whatever is asked, by a Ladder with steps of {format_digits(plan.mechanism.step, 2)}."
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard._formatting import (
     format_confidence,
+    format_count,
     format_digits,
     format_ends,
     format_promise,
@@ -138,7 +139,7 @@ class Reply:
         parts.append(f"{escape(str(self))}</p>")
         if self.interval is not None:
             parts.append(
-                f"<p>With probability at least {format_confidence(self.bound.beta)}, the true "
+                f"<p>With confidence {format_confidence(self.bound.beta)}, the true "
                 f"{name} of the best model lies in {format_ends(*self.interval)}.</p>"
             )
         return "".join(parts)
@@ -253,7 +254,7 @@ def describe_bound(
     if bound.promises_nothing:
         reason = bound.assumptions[0] if bound.assumptions else ""
         return f"No guarantee: {best} may be anything. {reason}"
-    sure = f"With probability at least {format_confidence(bound.beta)}"
+    sure = f"With confidence {format_confidence(bound.beta)}"
     if bound.as_printed:
         sure = f"Except with probability of a constant times {bound.beta:g}"
     interval = metric_interval(bound, shown=shown, released=released)
@@ -432,5 +433,9 @@ def _describe_earlier_answer(answer: BoardAnswer) -> str:
 
 
 def format_remaining(remaining: int, noun: str = "question") -> str:
-    """Return the number of questions or submissions left, as text."""
-    return f"{remaining or 'no'} {noun}{'' if remaining == 1 else 's'} left"
+    """Return the number of questions or submissions left, as text.
+
+    >>> format_remaining(9_999), format_remaining(1), format_remaining(0, "submission")
+    ('9,999 questions left', '1 question left', 'no submissions left')
+    """
+    return f"{format_count(remaining, noun) if remaining else f'no {noun}s'} left"

@@ -185,7 +185,7 @@ class GateStatus:
 
     @property
     def confidence(self) -> str:
-        """The probability with which all verdicts are right, as text."""
+        """The confidence with which all verdicts are right, in percent."""
         return format_confidence(self.beta)
 
     def count(self, outcome: Outcome) -> int:

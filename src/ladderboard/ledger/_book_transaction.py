@@ -592,9 +592,9 @@ def refuse_if_budget_spent(chain_state: ChainState, budget: int, unit: str = "qu
     if chain_state.asked + chain_state.charged >= budget:
         if unit == "looks":
             advice = "Make a new gate with new cases."
-            used = "The only look was" if budget == 1 else f"All {budget} looks were"
+            used = "The only look was" if budget == 1 else f"All {budget:,} looks were"
             raise BudgetSpent(f"{used} used; the budget is spent. {advice}")
-        asked = "The only question was" if budget == 1 else f"All {budget} {unit} were"
+        asked = "The only question was" if budget == 1 else f"All {budget:,} {unit} were"
         raise BudgetSpent(f"{asked} asked; the budget is spent.")
 
 

@@ -113,6 +113,8 @@ class Loss(ABC):
     is_mean: ClassVar[bool] = True
     at_close_only: ClassVar[bool] = False
     takes_any_columns: ClassVar[bool] = False
+    success: ClassVar[str] = ""
+    """What is true of an example that costs 0 if all others cost 1: a clause for people, if any."""
 
     @property
     def is_binary(self) -> bool:

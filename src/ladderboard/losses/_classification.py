@@ -295,6 +295,7 @@ class ZeroOne(Loss):
 
     name: ClassVar[str] = "zero_one"
     binary: ClassVar[bool] = True
+    success: ClassVar[str] = "that a file predicts correctly"
     infers_classes: ClassVar[bool] = True
 
     classes: Classes | Literal["any"] | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_confidence as digits
+from ladderboard._formatting import format_confidence
 from ladderboard.bounds import kl_lower, kl_upper
 from ladderboard.reduction._estimator import parse_released_value, require_released_values
 from ladderboard.tape import NumpyTape
@@ -169,10 +169,11 @@ class Faithfulness:
         share = (
             " (no update at all)" if self.within is None else f" ({self.within:.0%} of its updates)"
         )
+        sure = f"{self.verdict} with confidence {format_confidence(1 - self.confidence)}"
         return (
-            f"{self.verdict} at confidence {digits(1 - self.confidence)}. Under the probe "
-            f"{worst.probe!r} every update was within 1/(2 sqrt n) of the risk in {worst.kept} of "
-            f"{worst.games} games{share}; a faithful mechanism keeps two games in three."
+            f"{sure}. Under the probe {worst.probe!r} every update was within 1/(2 sqrt n) of the "
+            f"risk in {worst.kept} of {worst.games} games{share}; "
+            "a faithful mechanism keeps two games in three."
         )
 
 

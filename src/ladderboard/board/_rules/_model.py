@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
-from ladderboard._formatting import format_time
+from ladderboard._formatting import format_utc
 from ladderboard.board._rules._parse import (
     CALIBRATED,
     MEAN_RANK,
@@ -479,7 +479,7 @@ def past_deadline(rules: Rules, now: float) -> list[str]:
     """Return a sentence about a deadline that is past, if it is."""
     if rules.deadline is None or rules.deadline > now:
         return []
-    return [f"The deadline {format_time(rules.deadline)} is past: submissions will be refused."]
+    return [f"The deadline {format_utc(rules.deadline)} is past: submissions will be refused."]
 
 
 def warn_of_amendment(before: Rules, after: Rules, now: float) -> list[str]:

@@ -10,11 +10,13 @@ import typer
 
 from ladderboard import server
 from ladderboard._formatting import (
+    format_column,
+    format_confidence,
     format_count,
     format_intervals,
     format_rank,
     format_rank_range,
-    format_time,
+    format_utc,
 )
 from ladderboard.cli._bundle import (
     SECRETS_OPENED,
@@ -166,7 +168,7 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
     deadline, now = board.rules.deadline, time.time()
     if not before and deadline is not None and deadline > now:
         left = format_count(math.ceil((deadline - now) / 86_400), "day")
-        echo(f"Its deadline was {left} away: {format_time(deadline)}.")
+        echo(f"Its deadline was {left} away: {format_utc(deadline)}.")
     if final is None:
         echo("There is no private split, so the standings are the final ranking.")
     else:
@@ -196,14 +198,15 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
     names = [other["name"] for row in final["rows"][:1] for other in row["metrics"]]
     names += ["mean rank"] if final["metric"] == "mean_rank" else []
     shows_intervals = not final["rows"] or has_useful_intervals(final, rules)
+    scores = format_column([row["display"] for row in final["rows"]], digits)
+    others = _format_metrics([row["metrics"] for row in final["rows"]])
     intervals = format_intervals([(row["low"], row["high"]) for row in final["rows"]], digits)
+    sure = format_confidence(final["beta"])
     sentence = f"Final ranking on {final['n']:,} private examples. "
     if shows_intervals:
         sentence += (
-            f"With probability at least {1 - final['beta']:g}, every interval contains its team's "
-            f"true {metric}. 'ranks' are those that the data allow each team, at the same "
-            f"confidence for all teams. With probability at least {1 - 2 * final['beta']:g}, all "
-            "intervals shown before the close are right, too."
+            f"With confidence {sure}, all intervals contain the true {metric}. The column ranks "
+            f"shows each team's possible ranks; all hold together with confidence {sure}."
         )
     else:
         sentence += (
@@ -223,20 +226,31 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
                 else format_rank(row["rank"], tied=counts[row["rank"]] > 1) or None,
                 format_rank_range(row["ranks"]),
                 row["team"]["name"],
-                f"{row['display']:.{digits}f}",
+                score,
                 *(["[{}, {}]".format(*interval)] if shows_intervals else []),
-                *(f"{other['display']:.{other['digits']}f}" for other in row["metrics"]),
+                *further,
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
                 row["public_rank"],
                 None if row["move"] is None else f"{row['move']:+d}" if row["move"] else "0",
             )
-            for row, interval in zip(final["rows"], intervals, strict=True)
+            for row, score, further, interval in zip(
+                final["rows"], scores, others, intervals, strict=True
+            )
         ],
         right=("rank", metric, *names, "public rank", "move"),
     )
     for prize in final["prizes"]:
         winners = ", ".join(team["name"] for team in prize["teams"])
         echo(f"{prize['name']}: {winners or 'no team'}")
+
+
+def _format_metrics(rows: list[list[dict[str, Any]]]) -> list[tuple[str, ...]]:
+    """Return the texts of the further metrics of each row, column by column."""
+    columns = [
+        format_column([metric["display"] for metric in column], column[0]["digits"])
+        for column in zip(*rows, strict=True)
+    ]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
 
 
 def check_site(board: "Board", site: Path, *, bundle: bool) -> None:

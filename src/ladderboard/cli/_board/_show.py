@@ -124,7 +124,7 @@ def _describe_bound(
     low, high = bound.low, bound.high
     if bound.differences:
         low, high = max(best + low, bound.span[0]), min(best + high, bound.span[1])
-    sure = f"With probability at least {format_confidence(bound.beta)}"
+    sure = f"With confidence {format_confidence(bound.beta)}"
     if bound.theorem == AS_PRINTED:
         sure = f"Except with probability of a constant times {bound.beta:g}"
     lower, upper = sorted((display.metric_value(low), display.metric_value(high)))
@@ -145,7 +145,11 @@ def _describe_board(summary: dict[str, Any], status: str) -> list[str]:
     passed = status == "deadline passed"
     status = "past its deadline" if passed else status
     verb = "ended" if passed else "ends"
-    end = "" if summary["deadline"] is None else f"; it {verb} at {summary['deadline']}"
+    end = (
+        ""
+        if summary["deadline"] is None
+        else f"; it {verb} at {format_minute(summary['deadline'])} UTC"
+    )
     ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
     return [
         f"{summary['slug']}: {summary['title']}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ladderboard._formatting import (
+    format_column,
     format_count,
     format_decimals,
     format_rank,
@@ -115,6 +116,12 @@ def _echo_finals(
     display = final.display or board.display
     names = [metric.name for row in final.rows[:1] for metric in row.metrics]
     names += ["mean rank"] if final.metric == "mean_rank" else []
+    scores = format_column([row.display for row in final.rows], display.digits)
+    columns = [
+        format_column([metric.display for metric in column], column[0].digits)
+        for column in zip(*(row.metrics for row in final.rows), strict=True)
+    ]
+    others = list(zip(*columns, strict=True)) if columns else [()] * len(final.rows)
     echo_table(
         ("rank", "ranks", "team", display.name, *names, "public rank", "move"),
         [
@@ -124,13 +131,15 @@ def _echo_finals(
                 else format_rank(row.rank, tied=counts[row.rank] > 1) or None,
                 format_rank_range(row.ranks),
                 row.team.id if row.team.name is None else row.team.name,
-                f"{row.display:.{display.digits}f}",
-                *(f"{metric.display:.{metric.digits}f}" for metric in row.metrics),
+                score,
+                *further,
                 *(() if row.mean_rank is None else (f"{row.mean_rank:.4g}",)),
                 row.public_rank,
                 None if row.move is None else f"{row.move:+d}" if row.move else "0",
             )
-            for row in final.rows[:_MAX_ROWS]
+            for row, score, further in islice(
+                zip(final.rows, scores, others, strict=True), _MAX_ROWS
+            )
         ],
         right=("rank", display.name, *names, "public rank", "move"),
     )

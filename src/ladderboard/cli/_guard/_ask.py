@@ -126,7 +126,7 @@ def _summarise_reply(reply: "Reply") -> list[tuple[str, str]]:
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),
         (
-            f"true {name} of the best, with probability {format_confidence(reply.bound.beta)}",
+            f"true {name} of the best, with confidence {format_confidence(reply.bound.beta)}",
             "no guarantee" if reply.interval is None else format_ends(*reply.interval),
         ),
     ]

@@ -274,7 +274,7 @@ def _describe_gate(
     paragraphs = [
         (
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
-            f"{format_count(status.looks, 'look')}. With probability {status.confidence} all "
+            f"{format_count(status.looks, 'look')}. With confidence {status.confidence}, all "
             "verdicts are right."
         ),
         *_describe_unit(metric),
@@ -386,7 +386,7 @@ def _summarise_verdict(verdict: "Verdict") -> list[tuple[str, str]]:
         ("margin of not worse", f"{verdict.margin:g}"),
         ("look", f"{verdict.look:,}" if verdict.look else "none used"),
         ("looks left", f"{verdict.remaining:,}"),
-        ("all verdicts are right with probability", format_confidence(verdict.beta)),
+        ("all verdicts are right with confidence", format_confidence(verdict.beta)),
     ]
     if verdict.differing is not None:
         rows.append(("examples that differ", f"{verdict.differing:,}"))

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from ladderboard._formatting import (
+    format_confidence,
     format_interval,
     format_rank,
     format_rank_range,
@@ -38,7 +39,6 @@ from ladderboard.server._context import (
 from ladderboard.server._pages._charts import coord, history_chart, rank_chart
 from ladderboard.server._pages._rendering import (
     compress_page,
-    format_exact,
     format_value,
     html_response,
     none_if_hidden,
@@ -51,7 +51,6 @@ from ladderboard.server._pages._rendering import (
 from ladderboard.server._pages._reply import remaining_text
 from ladderboard.server._pages._wording import (
     board_state,
-    confidence_percent,
     describe_prize,
     describe_rules,
     explain_scores,
@@ -659,8 +658,7 @@ def finals_table(
     writer = _FinalRowWriter(final, own_id)
     return {
         **final,
-        "confidence": confidence_percent(final["beta"]),
-        "joint_confidence": confidence_percent(min(2 * final["beta"], 1)),
+        "confidence": format_confidence(final["beta"]),
         "pinned": [writer.write(row) for row in pinned],
         "rows": [writer.write(row) for row in shown],
         "others": names,
@@ -685,6 +683,12 @@ class _FinalRowWriter:
     def __init__(self, final: dict[str, Any], own_id: str | None) -> None:
         rows = final["rows"]
         self._digits, self._own_id = final["display"]["digits"], own_id
+        # As on the other pages: columns have the digits that they need together.
+        self._decimals = shared_decimals((row["display"] for row in rows), self._digits)
+        self._other_decimals = [
+            shared_decimals((metric["display"] for metric in column), column[0]["digits"])
+            for column in zip(*(row["metrics"] for row in rows), strict=True)
+        ]
         self._rank_counts = Counter(row["rank"] for row in rows)
         # The first team of each band; a dict keeps the last value given for a key.
         self._band_leaders = {row["band"]: row["team"]["id"] for row in reversed(rows)}
@@ -703,14 +707,17 @@ class _FinalRowWriter:
             Markup(rank_html(rank, tied=tied)),  # noqa: S704 - a number
             _team_label(row["team"]),
             note,
-            format_exact(row["display"], digits),
+            f"{row['display']:.{self._decimals}f}",
             Markup(bar),  # noqa: S704 - numbers
             "" if row["public_rank"] is None else str(row["public_rank"]),
             rank_change(row["move"]),
             format_rank_range(row["ranks"]),
             row["band"] is not None and team_id == self._band_leaders[row["band"]],
             [
-                *(format_exact(metric["display"], metric["digits"]) for metric in row["metrics"]),
+                *(
+                    f"{metric['display']:.{decimals}f}"
+                    for metric, decimals in zip(row["metrics"], self._other_decimals, strict=True)
+                ),
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),
             ],
             row["band"] is not None and row["band"] % 2 == 1,

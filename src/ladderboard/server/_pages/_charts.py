@@ -15,6 +15,7 @@ from unicodedata import east_asian_width
 from markupsafe import Markup, escape
 
 from ladderboard._formatting import (
+    format_confidence,
     format_count,
     format_decimals,
     format_interval,
@@ -479,9 +480,7 @@ def rank_chart(final: Mapping[str, Any]) -> Markup | None:
         top = 44.0
         area = PlotArea(0.36 * width + 20, top, width - 14, top + 24.0 * len(rows), xs, Range(0, 1))
         ticks = _rank_ticks(last, area.right - area.left)
-        elements: list[Markup] = [
-            _draw_text("Ranks that the data allow", area.left, 13, class_="heading")
-        ]
+        elements: list[Markup] = [_draw_text("Possible ranks", area.left, 13, class_="heading")]
         for band in dict.fromkeys(bands):
             first, count = bands.index(band), bands.count(band)
             low, high = top + 24.0 * first + 1, top + 24.0 * (first + count) - 1
@@ -505,8 +504,8 @@ def rank_chart(final: Mapping[str, Any]) -> Markup | None:
         summary=f"{format_count(len(rows), 'team')} in {format_count(len(set(bands)), 'band')}; "
         f"the largest has {format_count(together, 'team')}. {_row_name(rows[0])} may have rank "
         f"{format_rank_range(rows[0]['ranks'])}.",
-        caption="A bar covers the ranks that the private examples allow a team, "
-        f"{_confidence_text(final['beta'])} for all teams at once; the dot is its rank by score. "
+        caption="A bar shows a team's possible ranks (confidence "
+        f"{format_confidence(final['beta'])}, for all teams at once), the dot its rank by score. "
         "Teams on one background cannot be told apart from the first of them."
         + (f" {more:,} more teams are in the table." if more > 0 else ""),
     )
@@ -533,7 +532,7 @@ def _draw_rank_row(row: Mapping[str, Any], area: PlotArea, middle: float) -> lis
     left, right = area.x(first - 0.4), area.x(last + 0.4)
     path = f"M{coord(left)} {coord(middle - 5)}H{coord(right)}V{coord(middle + 5)}H{coord(left)}Z"
     name = _row_name(row)
-    note = f"{name}: rank {row['rank']}, ranks {format_rank_range(row['ranks'])} allowed"
+    note = f"{name}: rank {row['rank']}, possible ranks {format_rank_range(row['ranks'])}"
     return [
         _draw_text(
             truncate_to_width(name, area.left - 14), area.left - 10, middle + 5, "end", "label"
@@ -606,7 +605,7 @@ def _draw_history(history_json: str) -> Markup | None:
     first, last = steps[0], steps[-1]
     # After a record the bound widens with every submission: the band shows it as it is at the end.
     steps[-2] = steps[-2]._replace(low=last.low, high=last.high)
-    confidence = _confidence_text(history["beta"])
+    confidence = f"(confidence {format_confidence(history['beta'])})"
     summary = (
         f"The best {metric} went from {format_decimals(first.value, digits)} on "
         f"{_format_utc(first.time, _DATE)} to {format_decimals(last.value, digits)} in "
@@ -618,9 +617,10 @@ def _draw_history(history_json: str) -> Markup | None:
     caption += f" The line ends {history['ends']}, {_format_utc(last.time)}."
     if last.low is not None:
         bounds = _bound_text(last, digits, "")
-        summary += f" The best model so far is truly worth{bounds}, {confidence}."
+        summary += f" The true {metric} of the best model so far lies{bounds} {confidence}."
         caption += (
-            f" The band is where the best true {metric} lies: at its end{bounds}, {confidence}."
+            f" The band shows where the true {metric} of the best model lies: "
+            f"{history['ends']}{bounds} {confidence}."
         )
     return step_chart(
         steps,
@@ -663,17 +663,6 @@ def _bound_text(step: ChartStep, digits: int, before: str) -> str:
         return ""
     low, high = format_interval(step.low, step.high, digits)
     return f"{before} between {low} and {high}"
-
-
-def _confidence_text(beta: float) -> str:
-    """Return a confidence as text.
-
-    >>> _confidence_text(0.05), _confidence_text(1e-9)
-    ('with probability at least 95%', 'except with probability 1e-09')
-    """
-    if beta < 1e-3:
-        return f"except with probability {beta:g}"
-    return f"with probability at least {100 - 100 * beta:.6g}%"
 
 
 def team_history_chart(history: Mapping[str, Any]) -> Markup | None:

@@ -47,7 +47,7 @@ _TEMPLATES = Environment(
     lstrip_blocks=True,
     auto_reload=False,  # checking the files for changes on each request is slow
 )
-_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d UTC)")
 PRIVATE = {"Cache-Control": "private, no-store"}
 _HTML = "text/html; charset=utf-8"
 _MAX_FIELDS = 200
@@ -81,12 +81,13 @@ def is_page(request: Request) -> bool:
 def format_times(text: str) -> Markup:
     """Return a text with its timestamps as ``<time>`` elements.
 
-    >>> print(format_times("The next is at 2026-11-16T14:05:00Z.").striptags())
-    The next is at 2026-11-16 14:05 UTC.
+    >>> print(format_times("The next is at 2026-11-16 14:05 UTC."))
+    The next is at <time datetime="2026-11-16T14:05:00Z">2026-11-16 14:05 UTC</time>.
     """
     parts = _TIMESTAMP.split(text)
     return Markup("").join(
-        time_element(part) if index % 2 else part for index, part in enumerate(parts)
+        time_element(f"{part[:10]}T{part[11:16]}:00Z") if index % 2 else part
+        for index, part in enumerate(parts)
     )
 
 
@@ -106,15 +107,6 @@ def format_value(value: float | None, digits: int, history: Mapping[str, Any] | 
         return format_decimals(value, digits)
     shown = [point["display"] for point in history["points"] if point["display"] is not None]
     return f"{value:.{shared_decimals([value, *shown], digits)}f}"
-
-
-def format_exact(value: float, digits: int) -> str:
-    """Return an exact score with a fixed number of decimals.
-
-    >>> format_exact(0.78, 3)
-    '0.780'
-    """
-    return f"{value:.{digits}f}"
 
 
 @lru_cache(maxsize=64)

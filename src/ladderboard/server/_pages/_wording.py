@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
 from ladderboard._formatting import (
+    format_confidence,
     format_interval,
     format_list,
     format_promise,
@@ -55,13 +55,11 @@ _VISIBILITY = {
 }
 _BOUND_CONDITIONS = {
     "predictions": "“True” refers to new labels for the same examples. For models built without "
-    "seeing the test inputs it also covers new data of the same kind. Conditions: the examples are "
-    "independent, and nothing public except this board's answers, the organiser's acts included, "
-    "depends on their labels.",
+    "seeing the test inputs it also covers new data of the same kind. This assumes that examples "
+    "are independent, and that nothing else made public depends on their labels.",
     "scores": "“True” refers to new examples of the same kind, scored in the same way, for models "
-    "built without seeing these. Conditions: the examples are independent, the evaluators' scores "
-    "are right, and nothing public except this board's answers, the organiser's acts included, "
-    "depends on them.",
+    "built without seeing these. This assumes that examples are independent, that the evaluators' "
+    "scores are right, and that nothing else made public depends on them.",
 }
 _CORRECTED_LABELS = (
     " Labels were corrected: each new one must follow from its own example, its old label and what "
@@ -139,15 +137,6 @@ def format_bytes(number: int) -> str:
     ('100 MB', '512 bytes', '1 byte')
     """
     return count(number, "byte") if number < 1000 else format_size(number)
-
-
-def confidence_percent(beta: float) -> str:
-    """Return the confidence 1 - beta in percent, rounded down, so never 100.
-
-    >>> confidence_percent(0.05), confidence_percent(0.001), confidence_percent(1e-9)
-    ('95', '99.9', '99.9999')
-    """
-    return f"{math.floor(1e6 * (1 - beta) + 1e-6) / 1e4:g}"
 
 
 def time_element(time: str) -> Markup:
@@ -240,7 +229,9 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
     starts = [phase["start"] for phase in board["phases"] if phase["start"] is not None]
     coming = next((start for start in starts if parse_time(start) > now), None)
     if coming is None:
-        return BoardState(label, "badge-wait", "The deadline has passed; the organiser closes it.")
+        return BoardState(
+            label, "badge-wait", "The deadline has passed. The organiser will close the board."
+        )
     sentence = Markup("Submissions open {}: {}.").format(
         relative_time(coming, now), time_element(coming)
     )
@@ -259,7 +250,7 @@ def describe_rules(
         ("Further metrics", describe_further_metrics(board)),
         ("Files", _describe_files(board, columns)),
         ("Submissions", _describe_submissions(board)),
-        ("What is released", _describe_answers(board, mechanism)),
+        ("What you see", _describe_answers(board, mechanism)),
         ("When", _describe_phases(board)),
         ("Taking part", _describe_registration(board)),
         ("Baselines", _describe_baselines(board)),
@@ -277,9 +268,8 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     >>> board = {"display": display, "n": 1000, "takes": "predictions"}
     >>> from ladderboard.losses import Shortfall, ZeroOne, loss
     >>> print(_describe_score(board, ZeroOne()))
-    Submissions are scored by accuracy; higher is better. For each of the 1,000 public examples,
-    whose labels are hidden, a prediction costs 0 if it is the label, and 1 if it is not; a score
-    is the mean over them. The number shown is 1 minus this mean, to at most 3 digits.
+    Submissions are scored by accuracy; higher is better. The score is the share of the 1,000
+    leaderboard examples that a file predicts correctly. It has at most 3 digits.
     >>> display |= {"name": "F1"}
     >>> print(_describe_score(board, loss("f1", classes=("stayed", "churned"))))
     Submissions are scored by F1; higher is better. It is computed from the 1,000 public examples,
@@ -300,6 +290,11 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     start = f"Submissions are scored by {display['name']}; {display['direction']} is better. "
     examples = f"the {board['n']:,} public examples, whose labels are hidden"
     digits = count(display["digits"], "digit")
+    if loss.success and display["as"] == "complement":
+        return (
+            f"{start}The score is the share of the {board['n']:,} leaderboard examples "
+            f"{loss.success}. It has at most {digits}."
+        )
     if not loss.is_mean:
         return (
             f"{start}It is computed from {examples}: {loss.explanation}. The number shown has at "
@@ -410,11 +405,11 @@ def _describe_answers(board: Mapping[str, Any], mechanism: Mechanism) -> str:
         )
     if is_shared:
         return (
-            "The whole board has one ladder: a score is released only when a submission beats the "
+            "The whole board has one ladder: a new score is shown only when a submission beats the "
             "best of all teams. For all other submissions the best is unchanged."
         )
     return (
-        "Each team has its own ladder: a score is released when a submission beats that team's "
+        "Each team has its own ladder: a new score is shown when a submission beats that team's "
         "best, regardless of other teams."
     )
 
@@ -562,8 +557,8 @@ def _describe_prizes(board: Mapping[str, Any]) -> str:
     targets = {prize["to"] for prize in board["prizes"]}
     if "range" in targets:
         sentences.append(
-            "A team's range are the ranks that the private examples allow it, for all teams at "
-            "once."
+            "A team's range is the set of ranks it may truly have, judged from the private "
+            "examples."
         )
     if "band" in targets:
         sentences.append(
@@ -619,8 +614,8 @@ def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     >>> from ladderboard.mechanisms import Exact, Ladder
     >>> board = {"n": 2500, "display": {"name": "accuracy"}, "ladder": "team"}
     >>> print(summarize_scores(board, Ladder(step=0.01)))
-    A score approximates the accuracy of a team's best submission on 2,500 hidden examples. It
-    changes only when a submission is measurably better.
+    A score is close to the accuracy of a team's best submission on 2,500 hidden examples. It
+    changes only when a submission is clearly better.
     """
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
     examples = count(board["n"], "hidden example")
@@ -628,10 +623,12 @@ def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     if mechanism.scores_every_question:
         return f"A score is the {name} of {whose} on {examples}{_altered_how(mechanism)}."
     if mechanism.hides_value:
-        return f"Scores are released at the close; until then you see only whether {whose} changed."
+        return (
+            f"Scores are published at the close; until then you see only whether {whose} improved."
+        )
     return (
-        f"A score approximates the {name} of {whose} on {examples}. It changes only when a "
-        "submission is measurably better."
+        f"A score is close to the {name} of {whose} on {examples}. It changes only when a "
+        "submission is clearly better."
     )
 
 
@@ -650,7 +647,7 @@ def explain_scores(
     smallest gains that show; ``proven`` is whether a score is marked as proven.
     """
     entries = [
-        ("Released", _explain_released(board, mechanism)),
+        ("Score", _explain_score(board, mechanism)),
         ("Improved", _explain_improved(mechanism, gains)),
     ]
     if proven:
@@ -660,29 +657,26 @@ def explain_scores(
     return [*entries, ("Limits of the scores", _explain_limits(board, mechanism))]
 
 
-def _explain_released(board: Mapping[str, Any], mechanism: Mechanism) -> str:
+def _explain_score(board: Mapping[str, Any], mechanism: Mechanism) -> str:
     name, how = board["display"]["name"], _altered_how(mechanism)
     examples = count(board["n"], "hidden example")
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
     if mechanism.scores_every_question:
         return (
-            f"A released number is the {name} of {whose} on {examples}{how}. Every submission "
-            "gets its score, so a team can climb without a better model by submitting often enough."
+            f"A score is the {name} of {whose} on {examples}{how}. Every submission gets its "
+            "score, so a team can climb without a better model by submitting often enough."
         )
     if mechanism.hides_value:
-        return (
-            f"No number is released before the close: only whether {whose} on {examples} improved."
-        )
+        return f"No score is shown before the close, only whether {whose} on {examples} improved."
     return (
-        f"A released number approximates the {name} of {whose} on {examples}. A new score is "
-        f"released only when a submission beats the previous one {mechanism.required_gain}{how}. "
-        "Exact scores are not released, because teams could climb by resubmitting "
-        "without better models."
+        f"A score is close to the {name} of {whose} on {examples}{how}. It changes only when a "
+        f"submission beats the one before {mechanism.required_gain}. Exact scores would let teams "
+        "climb without better models."
     )
 
 
 def _explain_improved(mechanism: Mechanism, gains: str) -> str:
-    sentence = "A submission improved if it made the released number better."
+    sentence = "A submission improved if it set a new best."
     if mechanism.scores_every_question:
         return sentence
     return f"{sentence} A submission without a measured improvement may still be better. {gains}"
@@ -697,7 +691,7 @@ def _explain_proven(board: Mapping[str, Any]) -> str:
     """
     return (
         "A score with ✓ was compared with the best before it, example by example, and is proven "
-        f"better. With confidence {confidence_percent(board['beta'])}%, no ✓ on this board is ever "
+        f"better. With confidence {format_confidence(board['beta'])}, no ✓ on this board is ever "
         "false. A score without it may still be better."
     )
 
@@ -713,17 +707,17 @@ def explain_bound(
     >>> from ladderboard.board import DisplayRules
     >>> display = DisplayRules("accuracy", digits=2, shown_as="complement")
     >>> ends = {"overfitting": 0.1, "hidden": 0.05}
-    >>> board = {"beta": 0.05, "takes": "predictions", "bound": ends}
+    >>> board = {"beta": 0.05, "takes": "predictions", "bound": ends, "finals": None}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
     >>> print(explain_bound(board, display, point))
     With confidence 95%, the true accuracy of the best model submitted so far lies between 0.70 and
-    0.85. The score shown is at most 0.1 too good. A better model may be hidden by at most 0.05.
+    0.85. The score shown is at most 0.1 too good. The best model so far may be up to 0.05 better.
     This counts all 12 submissions of all teams together, and holds at all times at once, whatever
     they try, even if they work together. “True” refers to new labels for the same examples. For
     models built without seeing the test inputs it also covers new data of the same kind.
-    Conditions: the examples are independent, and nothing public except this board's answers, the
-    organiser's acts included, depends on their labels.
+    This assumes that examples are independent, and that nothing else made public depends on their
+    labels.
     >>> wide = {**point, "bound": {**bound, "vacuous": True}}
     >>> print(explain_bound(board, display, wide)[:64])
     With confidence 95%, the score shown is at most 0.1 too good. Th
@@ -732,10 +726,10 @@ def explain_bound(
     board has too few examples for this many submissions, or its mechanism has no guarantee.
     """
     if point is None:
-        return "Once a number is released, this says where the best model's true score lies."
+        return "Once there is a score, this says where the best model's true score lies."
     bound, limit = point["bound"], board["bound"]["overfitting"]
     is_shown = bound["least"] >= point["released"]
-    sure = f"With confidence {confidence_percent(board['beta'])}%"
+    sure = f"With confidence {format_confidence(board['beta'])}"
     if not bound["vacuous"]:
         low, high = format_interval(
             bound["display"]["low"], bound["display"]["high"], display.digits
@@ -759,7 +753,21 @@ def explain_bound(
         f"{promise} This counts all {count(point['used'], 'submission')} of all teams together, "
         "and holds at all times at once, whatever they try, even if they work together. "
         f"{_BOUND_CONDITIONS[board['takes']]}{_CORRECTED_LABELS if board.get('epoch') else ''}"
+        f"{_hold_with_finals(board)}"
     )
+
+
+def _hold_with_finals(board: Mapping[str, Any]) -> str:
+    """Return how sure one can be of the bounds and of a final ranking's intervals together.
+
+    >>> _hold_with_finals({"finals": {"selections": 1}, "beta": 0.05})
+    ' With confidence 90%, the bound and the intervals of the final ranking hold together.'
+    """
+    if board["finals"] is None:
+        return ""
+    together = format_confidence(min(2 * board["beta"], 1))
+    both = "the bound and the intervals of the final ranking hold together"
+    return f" With confidence {together}, {both}."
 
 
 def _explain_limits(board: Mapping[str, Any], mechanism: Mechanism) -> str:
