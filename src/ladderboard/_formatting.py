@@ -204,8 +204,9 @@ def format_undetected_gains(gain: str) -> str:
 def format_promise(overfitting: float | None, hidden: float | None) -> str:
     """Return what a certificate says of the score shown; an end that says nothing is None.
 
-    >>> format_promise(0.0351, 0.049)
-    'The score shown is at most 0.036 too good. The best model so far may be up to 0.049 better.'
+    >>> print(format_promise(0.0351, 0.049))
+    The score shown is at most 0.036 too good. The best model so far may be up to 0.049 better than
+    the score shown.
     >>> format_promise(0.0351, None)
     'The score shown is at most 0.036 too good. The best model so far may be better by any amount.'
     >>> format_promise(None, None)
@@ -221,7 +222,8 @@ def format_promise(overfitting: float | None, hidden: float | None) -> str:
     better = (
         "The best model so far may be better by any amount."
         if hidden is None
-        else f"The best model so far may be up to {round_up(hidden, 2)} better."
+        else f"The best model so far may be up to {round_up(hidden, 2)} better than the score "
+        "shown."
     )
     return f"{too_good} {better}"
 

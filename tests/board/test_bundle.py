@@ -102,7 +102,7 @@ def test_a_bundle_needs_a_closed_board(boards, make_folder, organiser, tmp_path)
     board = boards.create(make_folder())
     path = tmp_path / "bundle"
     for status in ("open", "closing"):
-        with pytest.raises(NotOpen, match=f"is {status}; .* spend the holdout"):
+        with pytest.raises(NotOpen, match=f"is {status}; .* reveal the labels"):
             write_board_bundle(board, path, labels=True)
         with board.book.storage.write_transaction(board.book.name) as view:
             view.execute("UPDATE main.board SET status = 'closing' WHERE book = ?", (view.book_id,))

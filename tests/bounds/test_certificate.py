@@ -28,7 +28,7 @@ def test_it_prints_and_turns_into_json():
     assert again["assumptions"] == list(result.assumptions)
     text = str(result)
     assert text.startswith("The best model's true loss lies in [0.02")
-    assert "with probability at least 0.95" in text
+    assert "with confidence 95%" in text
     assert len(text.splitlines()) == 3
     assert text.endswith(
         ".assumptions lists what must hold; .describe() has the theorem and all numbers."
@@ -260,18 +260,18 @@ class Shy:
 
 def test_probabilities_and_ends_are_printed_so_that_they_stay_true():
     rare = certificate(10_000, 1_000, 5, LADDER, 1e-7)
-    assert "with probability at least 1 - 1e-07\n" in str(rare)
-    assert any("With probability at least 1 - 1e-07 over" in text for text in rare.assumptions)
+    assert "with confidence 99.9999%\n" in str(rare)
+    assert any("With confidence 99.9999% over" in text for text in rare.assumptions)
     for changes in range(20):
         for value in (None, 0.1):
             result = certificate(10_000, 1_000, changes or None, LADDER, 0.0123456789, value)
             line = str(result).splitlines()[0]
-            low, high, half, sure = map(float, re.findall(r"-?\d\.\d+", line))
+            low, high, half, sure = map(float, re.findall(r"-?\d+\.\d+", line))
             last = (result.high - result.low) / 10  # two digits of the width
             assert low <= result.low < low + last
             assert high - last < result.high <= high
             assert half - last < result.half_width <= half
-            assert sure == 0.987654
+            assert sure == 98.7654
 
 
 BASE = {"n": 100, "questions": 50, "changes": 3, "mechanism": LADDER}

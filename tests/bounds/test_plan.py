@@ -245,8 +245,8 @@ def test_a_promise_is_not_printed_as_what_is_known_without_data():
 
 
 def test_a_probability_is_not_printed_as_certainty():
-    assert "with probability 1 - 1e-07, whatever" in plan(n=10_000, error=0.1, beta=1e-7).sentence
-    assert "with probability 0.95, whatever" in plan(n=10_000, error=0.1).sentence
+    assert "with confidence 99.9999%, whatever" in plan(n=10_000, error=0.1, beta=1e-7).sentence
+    assert "with confidence 95%, whatever" in plan(n=10_000, error=0.1).sentence
 
 
 def test_the_papers_conditions_may_fail_for_one_question_alone():

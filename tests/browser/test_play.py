@@ -55,7 +55,7 @@ def test_reduced_motion_stops_the_animation_and_the_slider_works(still_visitor):
     page, final = still_visitor.page, shown_accuracies(still_visitor)
     page.wait_for_timeout(300)
     assert (questions_asked(still_visitor), revealed_fraction(still_visitor)) == (1_000, 1.0)
-    slider = page.get_by_role("slider", name="Questions asked")
+    slider = page.get_by_role("slider", name="Submissions made")
     slider.focus()
     page.keyboard.press("Home")
     assert questions_asked(still_visitor) == 10
@@ -65,9 +65,9 @@ def test_reduced_motion_stops_the_animation_and_the_slider_works(still_visitor):
     )
     assert page.locator(".play-label:visible").count() == 0
     page.keyboard.press("ArrowRight")
-    assert slider.get_attribute("aria-valuetext") == "20 of 1,000 questions"
+    assert slider.get_attribute("aria-valuetext") == "20 of 1,000 submissions"
     announced = still_visitor.page.locator(".play-controls [aria-live]").text_content()
-    assert announced.startswith("After 20 of 1,000 questions. Exact scores: Patient attack shows")
+    assert announced.startswith("After 20 of 1,000 submissions. Exact scores: Patient attack shows")
     page.keyboard.press("End")
     assert (shown_accuracies(still_visitor), revealed_fraction(still_visitor)) == (final, 1.0)
     assert page.locator(".play-label:visible").count() == 6
@@ -114,7 +114,7 @@ def test_the_animation_plays_and_pauses(visit, digits_board):
     assert live.text_content() == ""  # nothing is announced while it plays
     page.get_by_role("button", name="Play").wait_for()  # at the end
     assert (questions_asked(visitor), revealed_fraction(visitor)) == (1_000, 1.0)
-    assert live.text_content().startswith("After 1,000 of 1,000 questions.")
+    assert live.text_content().startswith("After 1,000 of 1,000 submissions.")
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])

@@ -96,7 +96,9 @@ def test_an_organiser_approves_one_person_and_rejects_another(
         sign_in(person, provider, slug, login)
         person.page.get_by_label("Your team's name").fill(f"Team {login}")
         person.page.get_by_role("button", name="Join", exact=True).click()
-        person.page.get_by_role("heading", name="Your registration waits").wait_for()
+        person.page.get_by_role(
+            "heading", name="Your registration is waiting for approval"
+        ).wait_for()
         assert not person.axe_violations()
     organiser = visit(live_server.organiser)
     page = organiser.page
@@ -112,7 +114,7 @@ def test_an_organiser_approves_one_person_and_rejects_another(
     page.get_by_text("The registration is rejected").wait_for()
     page.get_by_label("One on each line", exact=True).fill("emil@example.edu")
     page.get_by_role("button", name="Add them").click()
-    page.get_by_text("The list is extended.").wait_for()
+    page.get_by_text("The people were added to the list.").wait_for()
     people[0].open(f"/boards/{slug}/submit")
     assert "Team carl: 25 submissions left" in people[0].text()
     people[1].open(f"/boards/{slug}/join")

@@ -10,7 +10,7 @@ import pytest
 
 from support.verify.board_history import read_bundle
 
-OPENED = "the noise key, every risk and every draw"
+OPENED = "the noise key, and the exact score and noise of every submission"
 SITE = Path("site")
 
 
@@ -33,8 +33,8 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
     output = run_cli("board", "close", "first", "--yes").out
     head = run_cli("board", "show", "first", "--json").json["board"]["head"]
     assert " ".join(output.split()).endswith(
-        f"first.bundle holds {head['entries']} entries, {OPENED}; no labels and no submissions. "
-        "Everyone who has it can verify every release: "
+        f"first.bundle holds {head['entries']} entries, {OPENED}. Labels and submissions are not "
+        "in it. Anyone with this file can check every score: "
         f"ladderboard verify first.bundle --head {head['hash']} "
         "Publish it for your teams: put it into data/ in the board's folder DIR and run "
         "ladderboard board data first DIR so that the page Verify offers it, or add --site DIR "
@@ -79,7 +79,7 @@ def test_the_bundle_of_a_closed_board_is_written_again(run_cli, board):
     assert Path("first.bundle").exists()
     result = run_cli("board", "close", "first", "--labels", "--out", "labels.bundle", "--yes")
     assert "first was closed before.\nFinal ranking" in result.out
-    assert "every draw, the labels; no submissions." in " ".join(result.out.split())
+    assert "Labels are in it. Submissions are not in it." in " ".join(result.out.split())
     assert kinds(read_bundle(Path("labels.bundle")))[2] == "holdout"
 
 
@@ -157,8 +157,8 @@ def test_a_closed_board_is_exported_as_a_site(run_cli, board):
     assert "first is closed for good. Final ranking" in output
     count = len([path for path in SITE.rglob("*") if path.is_file()])
     assert (
-        f"site holds the board in {count} files, for any web server; first.bundle in it publishes "
-        "the noise key, every risk and every draw. Open site/index.html to see it."
+        f"site holds the board in {count} files, for any web server. first.bundle in it publishes "
+        f"{OPENED}. Labels and submissions are not in it. To see it, open site/index.html."
     ) in output
     assert not Path("first.bundle").exists()  # it is in the folder
     printed_command = result.out.splitlines()[-1].split()
@@ -180,7 +180,7 @@ def test_a_closed_board_is_exported_as_a_site_again(run_cli, board):
     }
     assert {"holdout", "file"} < set(kinds(read_bundle(SITE / "first.bundle")))
     page = (SITE / "verify.html").read_text()
-    assert "every draw, the labels, the submissions." in page
+    assert "noise of every submission, the labels, the submissions." in page
     output = run_cli("board", "close", "first", "--site", "other", "--out", "own.bundle").out
     assert (Path("other/first.bundle").read_bytes()) == Path("own.bundle").read_bytes()
     assert "own.bundle holds" in output
@@ -193,7 +193,7 @@ def test_a_site_without_a_bundle(run_cli, board):
     assert "bundle" not in " ".join(result.out.split()).partition("site holds")[2]
     assert list(SITE.glob("*.bundle")) == []
     page = (SITE / "verify.html").read_text()
-    command = page.partition("<code>ladderboard ")[2].partition("\n")[0].split()
+    command = page.partition("\nladderboard ")[2].partition("\n")[0].split()
     assert command[:2] == ["verify", "--ledger"]
     assert run_cli("verify", "--ledger", SITE / command[2], *command[3:]).code == 0
 

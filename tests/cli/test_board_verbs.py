@@ -128,7 +128,9 @@ def test_an_exhausted_time_window_exits_as_no_submissions_left(
 
 
 def test_submissions_are_listed_as_table_csv_and_json(submit, run_cli, live_server):
-    assert run_cli("submissions", live_server.slug).out == "There are no submissions yet.\n"
+    assert run_cli("submissions", live_server.slug).out == (
+        f"There are no submissions yet. To submit: ladderboard submit {live_server.slug} -f FILE\n"
+    )
     assert run_cli("submissions", live_server.slug, "-q").out == ""
     submit(60, "-m", "first")
     submit(70, "-m", "=1+1")
@@ -214,7 +216,7 @@ def test_baselines_with_known_values_are_ranked(run_cli, shared_server, live_ser
     live_server.create_board(baselines=f"[{baselines}]")
     page = f"{live_server.url}/boards/{live_server.slug}"
     first, *rows = run_cli("leaderboard", page).out.splitlines()
-    assert first == "There are no submissions yet."
+    assert first.startswith("There are no submissions yet. To submit: ladderboard submit ")
     assert [row.split()[1] for row in rows] == ["team", "Person", "Coin"]
     run_cli("login", page, piped=live_server.join("Ada")[1].encode())
     run_cli("submit", page, predictions(60))

@@ -53,7 +53,7 @@ def test_creating_a_gate_prints_a_plan(run_gate):
     out = run_gate("create", "gate.db", "--labels", "labels.csv", "--looks", "50").out
     words = " ".join(out.split())
     assert "gate.db is created: 400 examples, 50 looks." in words
-    assert "With probability 0.95 all verdicts are right." in words
+    assert "With confidence 95%, all verdicts are right." in words
     gain = lb.bounds.gate_plan(400, 50).rows[0].gain
     assert f"look 1: a gain of {gain:.2g} is proven with probability 0.8" in words
     assert "An equal candidate is proven not worse with probability 0.8" in words
@@ -159,7 +159,7 @@ def test_the_status_shows_the_last_looks(gate, tmp_path):
     assert "Verdicts: 1 better, 0 not worse, 1 cannot tell" in out
     assert "look    2: cannot tell (incumbent 1, margin 0, 80 differ," in out
     assert "The last" not in out
-    assert "gate.db: 400 examples; margin 0 of the loss, beta 0.05\n" in out
+    assert "gate.db: 400 examples; margin 0 (loss); all verdicts right with confidence 95%\n" in out
     for row in range(9):
         write_predictions(tmp_path / "next.csv", row)
         gate("check", "gate.db", "next.csv")

@@ -169,7 +169,7 @@ def test_a_summary_is_appended(run_guard, guard_folder):
     assert rows.pop("question") == "1"
     assert rows.pop("questions left") == "4"
     ((title, interval),) = rows.items()
-    assert title == "true loss of the best, with probability 0.95"
+    assert title == "true loss of the best, with confidence 95%"
     low, high = map(float, interval.strip("[]").split(", "))
     assert low < 0.25 < high
 

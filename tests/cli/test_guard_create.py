@@ -101,7 +101,7 @@ def test_create_prints_the_certificate(run_guard, guard_folder):
     output = " ".join(run_guard("create", "new.db", *arguments).out.split())
     assert "new.db is created: 400 labels, 5 questions." in output
     assert "Mechanism: ladder (step 0.02). Improvements smaller than about 0.02" in output
-    assert "Guaranteed in advance, whatever is asked: With probability at least 0.9," in output
+    assert "Guaranteed in advance, whatever is asked: With confidence 90%," in output
     assert "--key-file would encrypt them." in output
     assert "Rows of one patient, user or document are not independent" in output
     assert output.endswith("Next: ladderboard guard ask new.db PREDICTIONS.csv")

@@ -29,7 +29,7 @@ def test_status_shows_what_is_public(run_guard, guard_folder):
     assert "It assumes that rows are independent" in text
     bound = run_guard("status", "guard.db", "--json").json["bound"]
     assert bound["assumptions"] == list(guard.certificate.assumptions)
-    assert "With probability at least 0.95, the true loss of the best model lies in" in text
+    assert "With confidence 95%, the true loss of the best model lies in" in text
     guard.close()
 
 
@@ -42,7 +42,7 @@ def test_status_says_in_a_metric_how_far_off_the_score_may_be(run_guard, guard_f
         run_guard("create", "new.db", *options, option)
         run_guard("ask", "new.db", "good.csv")
         status = " ".join(run_guard("status", "new.db").out.split())
-        ends.append(re.search(r"The score shown is at most .* by at most 0\.\d+\.", status)[0])
+        ends.append(re.search(r"The score shown is at most .* up to 0\.\d+ better", status)[0])
         for path in guard_folder.glob("new.db*"):
             path.unlink()
     assert ends[0] == ends[1]
@@ -60,7 +60,7 @@ def test_status_says_in_a_metric_how_far_off_the_score_may_be(run_guard, guard_f
     worst = round_up(100 * ((released + bound.overfitting) ** 0.5 - released**0.5), 2)
     best = round_up(100 * (released**0.5 - (released - bound.hidden) ** 0.5), 2)
     status = " ".join(run_guard("status", "root.db").out.split())
-    assert f"at most {worst} too good. A better model may be hidden by at most {best}." in status
+    assert f"at most {worst} too good. The best model so far may be up to {best} better" in status
 
 
 def test_status_as_json(run_guard, guard_folder):

@@ -31,8 +31,9 @@ def test_a_guard_is_closed_opened_and_verified(run_guard, guard_folder):
     head = lb.Holdout.open("guard.db").head
     assert result.out == (
         "guard.db is closed for good.\n"
-        "a.bundle holds 4 entries, the noise key, every risk and every draw; no labels.\n"
-        "Everyone who has it can verify every release:\n"
+        "a.bundle holds 4 entries, the noise key, and the exact result and noise of every\n"
+        "  answer. Labels are not in it.\n"
+        "Anyone with this file can check every answer:\n"
         f"  ladderboard verify a.bundle --head {head}\n"
     )
     assert run_guard("ask", "guard.db", "good.csv").code == 3
@@ -81,7 +82,7 @@ def test_the_public_ledger_of_a_guard_is_verified(run_guard, run_cli, guard_fold
     run_guard("ask", "guard.db", "good.csv")
     run_guard("export", "guard.db", "--out", "later.jsonl")
     output = run_cli("verify", "--ledger", "later.jsonl", "--head", head).out
-    assert output.startswith("the chain holds: 4 entries, not closed yet\n")
+    assert output.startswith("The ledger is intact: 4 entries, still open.\n")
     assert "The last entry may have been rewritten" in output
     result = run_cli("verify", "ledger.jsonl", "--head", "ab" * 32)
     assert (result.code, result.out) == (4, "")

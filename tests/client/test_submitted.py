@@ -99,7 +99,10 @@ LATER = "2026-11-16T14:05:00Z"
         (
             [{"name": "board", "remaining": 0, "allowed": 9}, TEAM],
             LATER,
-            "Your reserved submissions are used up; the shared pool is hidden on this board",
+            (
+                "Your reserved submissions are used up; you may still submit while the shared pool "
+                "lasts, whose size is hidden"
+            ),
         ),
     ],
 )

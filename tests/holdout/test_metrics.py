@@ -216,7 +216,7 @@ def test_guard_reply_and_status_agree_in_the_metric(tmp_path, metric):
     assert (status.metric, status.value, status.interval) == (title, guard.value, guard.interval)
     assert reply.value == pytest.approx(1 - reply.released)
     assert f"best='{title} {reply.value:g}'" in repr(guard)
-    assert str(status).startswith(f"The best: {title} {reply.value:g}. With probability at least ")
+    assert str(status).startswith(f"The best: {title} {reply.value:g}. With confidence 95%, ")
     assert f"the true {title} of the best model lies in [" in str(status)
     assert str(status).endswith(" 8 questions left.")
     assert f"the true {title} of the best model" in reply._repr_html_()

@@ -254,7 +254,7 @@ def test_the_worst_probe_kept_least_and_strayed_most() -> None:
 def test_the_description_of_a_result() -> None:
     result = lb.is_faithful(lb.Ladder(step=0.05), 10_000, games=20)
     assert result.describe() == (
-        "not faithful at confidence 0.99. Under the probe 'leap' every update was within "
+        "not faithful with confidence 99%. Under the probe 'leap' every update was within "
         f"1/(2 sqrt n) of the risk in 0 of 20 games ({result.within:.0%} of its updates); a "
         "faithful mechanism keeps two games in three."
     )

@@ -176,7 +176,7 @@ def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_pa
     # 42 are shared: 10 for each of 4, and 2 for the pool, of which One has taken 1.
     assert dict(re.findall(r"<dt>([^<]+)</dt><dd>([0-9,]+)", page)) == {
         "Used": "20", "Reserved for each team": "10", "Left in the shared pool": "1",
-        "Charged after a restore": "8",
+        "Taken off after a restore": "8",
     }  # fmt: skip
     page = organiser_page.get("/teams").text
     rows = re.findall(r'/teams/[0-9a-f]{16}">(\w+)</a>.*?number">(\d+)</td>.*?">(\d+)<', page)
@@ -488,7 +488,7 @@ def test_many_webhooks_are_paged_failures_first(live_server, organiser_page):
     path, urls = "/settings/webhooks", []
     page = organiser_page.get(path).text
     assert "answered 500" in page
-    assert "1 webhook could not be delivered." in organiser_page.get().text
+    assert "The last delivery of 1 webhook failed." in organiser_page.get().text
     for number in range(1, 12):
         page = organiser_page.get(f"{path}?page={number}").text
         assert f"Page {number} of 11" in page

@@ -121,7 +121,7 @@ def test_invalid_choices_are_reported_and_defaults_are_shown(get_page, typed):
     response = get_page(**typed)
     assert response.status_code == 200
     (key,) = typed
-    name = {"n": "Hidden labels", "questions": "Questions", "noise": "Noise"}[key]
+    name = {"n": "Hidden labels", "questions": "Submissions", "noise": "Noise"}[key]
     assert f"{name} cannot be " in response.text
     assert response.text.count('role="alert"') == 1
     assert "<b>&#34;" not in response.text

@@ -308,7 +308,7 @@ def test_an_organiser_approves_and_rejects(server, person):
         one.sign_in()
         assert one.register(f"Team {one.login}").status_code == 303
         page = one.browser.get(f"/boards/{server.slug}/join").text
-        assert "Your registration waits" in page
+        assert "Your registration is waiting for approval" in page
     path = "/boards/first/registrations"
     for number, decision in ((1, {"approve": True}), (2, {"approve": False, "reason": "Late."})):
         reply = server.call("PUT", f"{path}/{number}", server.organiser, json=decision)

@@ -15,6 +15,7 @@ import ladderboard
 from ladderboard.board import Caller, Role, View
 from ladderboard.errors import NotOpen
 from ladderboard.server import write_site
+from ladderboard.server._pages._static import wheel_file
 from support.server.live_server import make_folder, make_predictions
 from support.site_crawler import crawl_site
 
@@ -91,7 +92,7 @@ def test_every_link_works_and_reaches_every_file(full_board, tmp_path):
         *(f"standings-{number}.html" for number in range(2, 6)),
         "standings.csv", "standings.json", "records.json",
         "finals.json", "finals.csv", "board.json", "ledger.jsonl", f"{full_board.slug}.bundle",
-        "sha256sums.txt", "static/style.css", "static/icon.svg",
+        "sha256sums.txt", "static/style.css", "static/icon.svg", wheel_file()[0],
     }  # fmt: skip
     modes = {path.stat().st_mode & 0o777 for path in site.folder.rglob("*") if path.is_file()}
     assert modes == {0o666 & ~current_umask()}  # any web server may read them

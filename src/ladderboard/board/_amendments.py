@@ -185,8 +185,8 @@ class Amendments:
             accounts = _UNSHARED_LADDERS // rules.answers
             remedy = f", or accounts: {accounts}" if accounts else ""
             raise InvalidSetting(
-                "The visibility cannot change to hidden or frozen: on this board the records of "
-                "other teams raise a team's step, so its own numbers reveal them. Declare the "
+                "The visibility cannot change to hidden or frozen: on this board a team could "
+                "infer other teams' results from its own answers. Declare the "
                 f"visibility when you create the board{remedy}."
             )
 
@@ -245,7 +245,8 @@ class Amendments:
         row = board.row()
         if row.status == "restored":
             raise NotOpen(
-                "The board was restored and waits for a charge. Use board resume --charge first."
+                "The board was restored from a copy. Resume it first: ladderboard board resume "
+                f"{board.slug} --charge N"
             )
         refuse_if_unlabelled(board.rules_of(row))
         before = board.epoch_of(row).table

@@ -509,7 +509,7 @@ def write_board_bundle(
         if not view.chain_state().closed:
             raise NotOpen(
                 f"{board.slug} is {row.status}; its bundle can be written when it is closed, "
-                "because opened risks spend the holdout."
+                "because published scores reveal the labels."
             )
         epochs = row.epoch + 1 if labels else 0
         standings = board.read_final_standings(view)

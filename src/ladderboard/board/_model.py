@@ -509,7 +509,7 @@ class MetricBound(Document):
 
     def __str__(self) -> str:
         if self.vacuous or self.low is None or self.high is None:
-            return "No bound yet: the certificate is vacuous."
+            return "No useful bound yet."
         return (
             f"With confidence {format_confidence(self.beta)}, the best model's true value lies in "
             f"[{round_down(self.low)}, {round_up(self.high)}]. "

@@ -19,8 +19,8 @@ NO_THEOREM, AS_PRINTED = "none", "the paper's, as printed"
 USEFUL_ERROR = 0.1
 """Wider intervals are of no use for planning."""
 NOTHING_TO_PLAN_WITH = (
-    "What can be proved beforehand is too wide to plan with at this size: go by the simulated "
-    "attacks."
+    "No useful guarantee can be proved in advance at this size. Use the simulated attacks as a "
+    "guide."
 )
 
 _TRIVIAL = 1e-9

@@ -1,12 +1,13 @@
 """Shared by the commands that write a bundle: its path, confirmation, and what it holds."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ladderboard._formatting import printable
+from ladderboard._formatting import format_list, printable
 from ladderboard.cli._options import require_new_file
 from ladderboard.cli._output import echo, wrap_lines
 from ladderboard.errors import InvalidSetting
@@ -14,7 +15,6 @@ from ladderboard.errors import InvalidSetting
 if TYPE_CHECKING:
     from ladderboard.ledger import ChainHead
 
-SECRETS_OPENED = "the noise key, every risk and every draw"
 _OPTIONAL_PARTS = {
     "labels": (
         "The labels stay hidden; --labels would publish them, and they could not be reused.",
@@ -25,6 +25,13 @@ _OPTIONAL_PARTS = {
         "Submissions will be in it.",
     ),
 }
+
+
+def describe_secrets(parts: Iterable[str]) -> str:
+    """Return what a bundle always opens; only a board's has the part ``submissions``."""
+    if "submissions" in parts:
+        return "the noise key, and the exact score and noise of every submission"
+    return "the noise key, and the exact result and noise of every answer"
 
 
 def require_bundle_path(path: Path) -> None:
@@ -49,8 +56,8 @@ def confirm_closing(name: str, consequence: str | None, path: Path | None, **par
     if path is not None:
         details = " ".join(_OPTIONAL_PARTS[part][included] for part, included in parts.items())
         warning += (
-            f" {path} will hold {SECRETS_OPENED}. These reveal much about the labels, so the "
-            f"holdout cannot be used again. {details}"
+            f" {path} will hold {describe_secrets(parts)}. These reveal much about the labels, so "
+            f"the holdout cannot be used again. {details}"
         )
     confirm(action, warning, name, "close" if closes else "open")
 
@@ -76,11 +83,9 @@ def confirm(action: str, warning: str, name: str, verb: str) -> None:
 def confirm_change(warning: str) -> None:
     """Show a warning at a terminal, and ask whether to go ahead; raise without a yes."""
     if sys.stdin is None or not sys.stdin.isatty():
-        raise InvalidSetting(
-            f"{warning} Give --yes to change it all the same. Nothing was changed."
-        )
+        raise InvalidSetting(f"{warning} Give --yes to change it anyway. Nothing was changed.")
     typer.echo("\n".join(wrap_lines(warning)), err=True)
-    if not typer.confirm("Change it all the same?", err=True):
+    if not typer.confirm("Change it anyway?", err=True):
         raise InvalidSetting("Nothing was changed.")
 
 
@@ -89,13 +94,29 @@ def describe_bundle(path: Path, head: "ChainHead", **parts: bool) -> dict[str, A
     return {"file": str(path), "entries": head.entries, "head": head.hash.hex(), **parts}
 
 
+def describe_parts(**parts: bool) -> str:
+    """Return which optional parts are in a bundle, and which are not.
+
+    >>> describe_parts(labels=False, submissions=False)
+    'Labels and submissions are not in it.'
+    >>> describe_parts(labels=True, submissions=False)
+    'Labels are in it. Submissions are not in it.'
+    """
+    sentences = []
+    for verb, wanted in (("are", True), ("are not", False)):
+        names = [part for part, included in parts.items() if included is wanted]
+        if names:
+            sentences.append(f"{format_list(names).capitalize()} {verb} in it.")
+    return " ".join(sentences)
+
+
 def echo_bundle(path: Path, head: "ChainHead", **parts: bool) -> None:
     """Print what is in a bundle, and how to verify it."""
-    included = "".join(f", the {part}" for part, there in parts.items() if there)
-    missing = " and ".join(f"no {part}" for part, there in parts.items() if not there)
-    content = f"{SECRETS_OPENED}{included}{f'; {missing}' * bool(missing)}"
+    content = f"{head.entries:,} entries, {describe_secrets(parts)}"
+    sentences = f"{path} holds {content}. {describe_parts(**parts)}"
+    checked = "score" if "submissions" in parts else "answer"
     echo(
-        *wrap_lines(f"{path} holds {head.entries:,} entries, {content}.", indent="  ", first=""),
-        "Everyone who has it can verify every release:",
+        *wrap_lines(sentences, indent="  ", first=""),
+        f"Anyone with this file can check every {checked}:",
         f"  ladderboard verify {path} --head {head.hash.hex()}",
     )

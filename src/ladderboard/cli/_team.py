@@ -1,5 +1,6 @@
 """``ladderboard team``: the teams of a board."""
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,9 +51,13 @@ _KEPT_IN_LEDGER = (
     "An older version closed this board: its ledger commits to a ranking with the old name, which "
     "stays in the database and in bundles."
 )
-_NOT_SCRUBBED = (
-    "The database may keep old rows in free space and logs; docs/how-to/privacy.md says how to "
-    "remove them."
+_OLD_ROWS_IN_POSTGRES = (
+    "PostgreSQL keeps the old rows until it needs their space. To remove them now, run in psql: "
+    "VACUUM FULL ladderboard.team, ladderboard.identity, ladderboard.submission;"
+)
+_OLD_ROWS_IN_FILE = (
+    "Old rows may still be in free space of the file. To remove them, stop the server and run: "
+    "sqlite3 {} VACUUM"
 )
 _PersonNumber = Annotated[
     int, typer.Argument(metavar="PERSON", help="The person's number in registrations.", min=1)
@@ -322,7 +327,10 @@ def erase(
     if erased.kept_in_ledger:
         sentences.append(_KEPT_IN_LEDGER)
     if not scrubbed:
-        sentences.append(_NOT_SCRUBBED)
+        is_file = "://" not in database
+        sentences.append(
+            _OLD_ROWS_IN_FILE.format(shlex.quote(database)) if is_file else _OLD_ROWS_IN_POSTGRES
+        )
     echo(*wrap_lines(" ".join(sentences)))
 
 

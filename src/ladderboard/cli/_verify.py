@@ -58,7 +58,7 @@ def verify(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recompute everything in a bundle: the chain, the noise, every release.
+    """Check a bundle: recompute its hashes, noise and scores.
 
     With labels and submissions in it, every risk and the final ranking too. It needs no database,
     and runs no code that the bundle names. With a head or a receipt saved earlier it proves that

@@ -144,7 +144,10 @@ def _describe_remaining(result: SubmissionResult) -> str:
     lasting = [limit.remaining for limit in result.limits if limit.name != "window"]
     remaining, following = min(lasting, default=result.remaining), result.next_submission_at
     if not remaining:
-        hidden = "your reserved submissions are used up; the shared pool is hidden on this board"
+        hidden = (
+            "your reserved submissions are used up; you may still submit while the shared pool "
+            "lasts, whose size is hidden"
+        )
         return "no submissions left" if following is None else hidden
     submissions_left = f"{format_count(remaining, 'submission')} left"
     if result.remaining >= remaining:

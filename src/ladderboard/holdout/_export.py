@@ -63,7 +63,8 @@ def write_guard_bundle(book: Book, to: Path | str, *, labels: bool) -> ChainHead
     with book.storage.read_transaction(book.name) as view:
         if not view.chain_state().closed:
             raise InvalidState(
-                "The guard is not closed. Close it first: published risks spend its holdout."
+                "The guard is not closed. Close it first, because published scores reveal its "
+                "labels."
             )
         with write_bundle(path) as bundle:
             head = write_bundle_opening(bundle, book, view, of="guard", epochs=1 if labels else 0)

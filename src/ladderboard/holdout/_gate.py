@@ -377,8 +377,8 @@ def _gate_rules(
         counted = certificate(n, looks, 0, mechanism, zero_one=scorer.zero_one)
         if counted.nats is None:
             raise InvalidSetting(
-                f"{mechanism.name} releases values that cannot be counted, so looks would promise "
-                "nothing after its first answer; use another mechanism, or guard=False."
+                f"{mechanism.name} gives no guarantee together with a gate; use another "
+                "mechanism, or guard=False."
             )
     constant = scorer.best_constant() if scorer.loss.uses_labels and margin else None
     if constant is not None and 0 < constant.risk <= margin:

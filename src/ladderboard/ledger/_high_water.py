@@ -217,7 +217,7 @@ class HighWaterMark:
         if chain_state.entries < position.entries:
             raise StaleCopy(
                 "This file is behind its mark: an old copy was put back. Questions used since and "
-                f"missing from it: at least {missing}.",
+                f"missing from it: at least {missing:,}.",
                 missing=missing,
             )
         raise StaleCopy(

@@ -69,14 +69,14 @@ def adopt_copy(
             missing = missing_questions(position, chain_state, book) or 0
         if charge < missing:
             raise InvalidSetting(
-                f"Questions used since this copy was made: at least {missing}. Charge that many, "
+                f"Questions used since this copy was made: at least {missing:,}. Charge that many, "
                 "or more."
             )
         if budget is None:
             budget = int(Entry(next(iter(book.entries(0, 1)))).read()["rules"]["questions"])
         questions_left = budget - chain_state.asked - chain_state.charged
         if charge > questions_left:
-            raise InvalidSetting(f"Questions left: {questions_left}. Charge at most that many.")
+            raise InvalidSetting(f"Questions left: {questions_left:,}. Charge at most that many.")
         book.clear_copy_flag()
         new_state = append_entry(
             book,

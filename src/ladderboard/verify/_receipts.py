@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_count
 from ladderboard.errors import BrokenLedger, InvalidSetting, InvalidState, StorageFailed
 from ladderboard.ledger import Commitment, broken_entry
 from ladderboard.verify._chain import is_int
@@ -221,11 +222,18 @@ class SavedEvidence:
             if receipt.book != book:
                 raise BrokenLedger("The receipt belongs to another ledger.")
             if receipt.hash not in self.entry_by_hash:
-                where = "The entry" if receipt.entry is None else f"Entry {receipt.entry}"
+                where = "The entry" if receipt.entry is None else f"Entry {receipt.entry:,}"
+                size = format_count(entries, "entry", "entries")
+                hint = ""
+                if receipt.entry is not None and receipt.entry >= entries:
+                    hint = (
+                        " The ledger of a hidden or frozen board ends early until its standings "
+                        "are published; check the receipt then."
+                    )
                 raise BrokenLedger(
-                    f"{where} that the receipt was given for is not in this ledger of {entries} "
-                    "entries: the ledger is older than the receipt or was rewritten, or the "
-                    "receipt is not genuine.",
+                    f"{where} that the receipt was given for is not in this ledger of {size}: the "
+                    "ledger is older than the receipt or was rewritten, or the receipt is not "
+                    f"genuine.{hint}",
                     entry=receipt.entry,
                 )
         for head in self._heads:

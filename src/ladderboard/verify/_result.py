@@ -235,8 +235,8 @@ class VerificationResult:
 
     def __str__(self) -> str:
         if self.of == "ledger":
-            end = "closed" if self.closed else "not closed yet"
-            return f"the chain holds: {format_count(self.entries, 'entry', 'entries')}, {end}"
+            end = "closed" if self.closed else "still open"
+            return f"The ledger is intact: {format_count(self.entries, 'entry', 'entries')}, {end}."
         verified = []
         if self.questions or not self.looks:
             part = f"{self.releases:,} of " if self.releases < self.questions else ""

@@ -101,20 +101,20 @@ class BoardPromise:
         if self.likely.vacuous:
             size = f"{self.effective_n:,} examples and {self.questions:,} submissions"
             reason = f"{self.mechanism.name} reveals too much for {size}"
-            return f"The guarantee is vacuous: {reason}."
+            return f"There is no useful guarantee: {reason}."
         start = (
-            f"With probability {format_confidence(self.likely.beta)} the true {self._metric_name} "
+            f"With confidence {format_confidence(self.likely.beta)}, the true {self._metric_name} "
             "of the best model lies "
         )
         likely = f"{self._format_reach(self.likely)} what is shown"
         if self.changes is None:
             return f"{start}{likely} at the end of the budget, whatever happens."
         if self.is_default:  # it promises nothing useful about every possible attack
-            return f"{start}{likely}, if the board moved {self.changes:,} times."
+            return f"{start}{likely}, if the best score changes {self.changes:,} times."
         return (
             f"{start}{self._format_reach(self.worst)} what is shown at the end of the budget, "
-            f"whatever happens; {self._format_reach(self.likely)} it, if the board moved "
-            f"{self.changes:,} times."
+            f"whatever happens; {self._format_reach(self.likely)} it, if the best score "
+            f"changes {self.changes:,} times."
         )
 
     @property
@@ -362,7 +362,7 @@ def _weak_promise(folder: BoardFolder, promise: BoardPromise) -> Iterator[str]:
         on = format_count(promise.ladders, "ladder")
         yield (
             f"{promise.effective_n:,} independent examples are too few for {rules.questions:,} "
-            f"submissions on {on}: the guarantee is vacuous. "
+            f"submissions on {on}: there is no useful guarantee. "
             + (
                 f"It is useful with {', or '.join(ways)}."
                 if ways

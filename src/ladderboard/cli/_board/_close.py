@@ -19,9 +19,10 @@ from ladderboard._formatting import (
     format_utc,
 )
 from ladderboard.cli._bundle import (
-    SECRETS_OPENED,
     confirm_closing,
     describe_bundle,
+    describe_parts,
+    describe_secrets,
     echo_bundle,
     require_bundle_path,
 )
@@ -98,9 +99,9 @@ def close(
     """Close a board for good, compute the final ranking, and write the bundle.
 
     It accepts no more submissions, selections are locked, and the private split is scored once. The
-    bundle publishes the noise key, every risk and every draw, so that everyone can verify every
-    release. The holdout cannot be used again, and closing cannot be undone. For a closed board this
-    writes the bundle, or the site, again.
+    bundle publishes the noise key, and the exact score and noise of every submission: anyone with
+    it can check every score. The holdout cannot be used again, and closing cannot be undone. For a
+    closed board this writes the bundle, or the site, again.
     """
     parts = {"labels": labels, "submissions": submissions}
     if no_bundle and (out is not None or any(parts.values())):
@@ -279,14 +280,14 @@ def write_site(board: "Board", site: Path, parts: dict[str, bool], *, bundle: bo
 
 def echo_site(site: "Site", **parts: bool) -> None:
     """Print what is in a site, how to look at it, and how to verify it."""
-    included = "".join(f", the {part}" for part, there in parts.items() if there)
     content = f"{site.folder} holds the board in {site.files} files, for any web server"
     if site.bundle is not None:
-        content += f"; {site.bundle} in it publishes {SECRETS_OPENED}{included}"
+        content += f". {site.bundle} in it publishes {describe_secrets(parts)}. "
+        content += describe_parts(**parts).removesuffix(".")
     page = site.folder / "index.html"
-    echo(*wrap_lines(f"{content}. Open {page} to see it.", indent="  ", first=""))
+    echo(*wrap_lines(f"{content}. To see it, open {page}.", indent="  ", first=""))
     if site.bundle is not None:
         echo(
-            "Every visitor can verify every release:",
+            "Anyone with this file can check every score:",
             f"  ladderboard verify {site.folder / site.bundle} --head {site.head}",
         )

@@ -102,7 +102,7 @@ def show(
         *(line for paragraph in paragraphs for line in wrap_lines(paragraph, indent="  ", first=""))
     )
     echo(f"commitment {summary['commitment']}", f"head       {summary['head']['hash']}", "")
-    _echo_standings(standings, display)
+    _echo_standings(board, standings, display)
     if final is not None:
         echo("")
         echo_finals(final, opened.rules)
@@ -141,6 +141,14 @@ def _describe_bound(
     )
 
 
+_REGISTRATION = {
+    "open": "Anyone can register a team.",
+    "invited": "Teams join by invitation.",
+    "organiser": "The organiser adds teams.",
+    "sign_in": "People sign in to register a team.",
+}
+
+
 def _describe_board(summary: dict[str, Any], status: str) -> list[str]:
     passed = status == "deadline passed"
     status = "past its deadline" if passed else status
@@ -150,12 +158,12 @@ def _describe_board(summary: dict[str, Any], status: str) -> list[str]:
         if summary["deadline"] is None
         else f"; it {verb} at {format_minute(summary['deadline'])} UTC"
     )
-    ladder = "one ladder for all" if summary["ladder"] == "board" else "a ladder for each team"
+    ladder = "All teams share one" if summary["ladder"] == "board" else "Each team has its own"
     return [
         f"{summary['slug']}: {summary['title']}",
         (
-            f"It is {status}{end}. Standings are {summary['visibility']}, "
-            f"registration is {summary['registration']}, {ladder}."
+            f"It is {status}{end}. Standings are {summary['visibility']}. "
+            f"{_REGISTRATION[summary['registration']]} {ladder} ladder."
         ),
         (
             f"{summary['used']:,} of {summary['questions']:,} submissions used; "
@@ -165,7 +173,7 @@ def _describe_board(summary: dict[str, Any], status: str) -> list[str]:
     ]
 
 
-def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
+def _echo_standings(slug: str, standings: dict[str, Any], display: "DisplayRules") -> None:
     by_mean = standings["ranked_by"] == "mean_rank"
     scores = [row["display"] for row in (*standings["rows"], *standings["declared"])]
     decimals = shared_decimals((score for score in scores if score is not None), display.digits)
@@ -198,7 +206,8 @@ def _echo_standings(standings: dict[str, Any], display: "DisplayRules") -> None:
         for row in standings["declared"]
     ]
     if not rows:
-        echo("There are no submissions yet.")
+        command = f"ladderboard submit {slug} -f FILE"
+        echo(f"There are no submissions yet. A team submits with: {command}")
         return
     echo_table(
         ("rank", "team", display.name, "submissions", "since (UTC)", *names),

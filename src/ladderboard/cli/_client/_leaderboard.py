@@ -154,7 +154,12 @@ def _echo_finals(
 def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: bool) -> None:
     declared = [baseline for baseline in board.baselines if "display" in baseline]
     if not rows and not quiet:
-        echo("There are no submissions yet.")
+        command = f"ladderboard submit {board.slug} -f FILE"
+        echo(
+            f"There are no submissions yet. To submit: {command}"
+            if board.status == "open"
+            else "There are no submissions."
+        )
     if not rows and not declared:
         return
     scores = [row.display for row in rows] + [baseline["display"] for baseline in declared]

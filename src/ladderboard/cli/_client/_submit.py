@@ -149,7 +149,7 @@ def submissions(
         return
     if not submitted:
         if not quiet:
-            echo("There are no submissions yet.")
+            echo(f"There are no submissions yet. To submit: ladderboard submit {slug} -f FILE")
         return
     best = f"best {display.name} then"
     echo_table(

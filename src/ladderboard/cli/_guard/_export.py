@@ -57,9 +57,9 @@ def export(
     Keep the head that is printed: it shows later whether entries before it were rewritten.
 
     With --close the guard is closed for good, and a bundle is written instead: the ledger with the
-    noise key, every risk and every draw, so that everyone who has it can verify every release. The
-    holdout cannot be used again, and closing cannot be undone. For a closed guard this writes the
-    bundle again.
+    noise key, and the exact result and noise of every answer: anyone with it can check every
+    answer. The holdout cannot be used again, and closing cannot be undone. For a closed guard this
+    writes the bundle again.
     """
     require_guard_file(file)
     if close:

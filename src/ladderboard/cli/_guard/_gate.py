@@ -465,7 +465,8 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         if outcome != "worse" or current.worse
     ]
     incumbent = f"number {current.incumbent:,}" if current.incumbent else "none yet; promote one"
-    settings = f"margin {current.margin:g} of the loss, beta {current.beta:g}"
+    settings = f"margin {current.margin:g} (loss); all verdicts right with "
+    settings += f"confidence {current.confidence}"
     lines = [
         f"{file}: {current.n:,} examples; {settings}",
         f"{used}{'; closed' if current.closed else ''}",

@@ -412,7 +412,9 @@ class GateApp(GuardApp):
         _read_query(request)
         if not self._may_promote:
             raise RequestRefused(
-                403, "not_allowed", "The owner of this gate promotes; serve it with --promote."
+                403,
+                "not_allowed",
+                "Clients cannot promote on this gate. Its owner can allow it with --promote.",
             )
         file_format = declared_format(request)
         number = await self._with_body(

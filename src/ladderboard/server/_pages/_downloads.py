@@ -200,7 +200,7 @@ def download_receipt(request: Request, board: Slug, submission: SubmissionId) ->
     opened, caller = open_board(request, board)
     described = opened.as_seen_by(caller).submission(submission)
     if described["receipt"] is None:
-        raise NotFound("Evaluators have the receipts of this board.")
+        raise NotFound("On this board receipts go to the evaluators who submit.")
     headers = {**PRIVATE, **_attachment_headers(f"{board}-receipt-{described['number']}.json")}
     content = json.dumps(described["receipt"], indent=1).encode() + b"\n"
     return Response(content, 200, headers, "application/json")

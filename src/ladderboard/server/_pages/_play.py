@@ -25,7 +25,7 @@ GAMES: int = _RECORDED_GAMES["games"]
 CHOICES: dict[str, tuple[int, ...]] = {
     key: tuple(_RECORDED_GAMES[key]) for key in ("n", "questions")
 }
-_CHOICE_NAMES = {"n": "Hidden labels", "questions": "Questions", "noise": "Noise"}
+_CHOICE_NAMES = {"n": "Hidden labels", "questions": "Submissions", "noise": "Noise"}
 NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
 BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "growing_ladder": "Growing Ladder"}
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
@@ -157,7 +157,7 @@ def draw_board(board: SimulatedBoard, questions: int) -> Markup:
     key = f"play-{board.key}"
     return tag(
         "svg",
-        tag("title", f"{board.name}: what the board shows, against questions", id=f"{key}-title"),
+        tag("title", f"{board.name}: what the board shows, against submissions", id=f"{key}-title"),
         tag("desc", _describe_curves(board, questions), id=f"{key}-desc"),
         tag("clipPath", inside, id=f"{key}-clip"),
         *_draw_axes(questions),
@@ -168,7 +168,7 @@ def draw_board(board: SimulatedBoard, questions: int) -> Markup:
             clip_path=f"url(#{key}-clip)",
         ),
         _draw_level(worth, "play-truth"),
-        _draw_text(f"truly worth {worth:.2f}", left + 6, _to_y(worth) + 16, "play-true"),
+        _draw_text(f"true accuracy {worth:.2f}", left + 6, _to_y(worth) + 16, "play-true"),
         *[_draw_end_marker(curve) for curve in board.curves],
         *_draw_labels(board),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
@@ -205,7 +205,7 @@ def _draw_axes(questions: int) -> list[Markup]:
         _draw_text(f"{tick:.2f}", left - 6, _to_y(tick) + 4, "play-tick", "end") for tick in _TICKS
     ]
     for part, anchor in ((0.0, "start"), (0.5, "middle"), (1.0, "end")):
-        label = f"{round(part * questions):,}{' questions' if part == 1 else ''}"
+        label = f"{round(part * questions):,}{' submissions' if part == 1 else ''}"
         elements.append(_draw_text(label, _to_x(part), bottom + 20, "play-tick", anchor))
     return elements
 
@@ -276,8 +276,8 @@ def _describe_curves(board: SimulatedBoard, questions: int) -> str:
         for curve in board.curves
     ]
     return (
-        f"Over {questions:,} questions {' and '.join(rises)}. "
-        f"The flat line is what the models are truly worth: {board.patient.true_accuracy:.3f}."
+        f"Over {questions:,} submissions {' and '.join(rises)}. "
+        f"The flat line is the true accuracy of the models: {board.patient.true_accuracy:.3f}."
     )
 
 

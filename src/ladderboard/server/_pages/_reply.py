@@ -192,14 +192,15 @@ def remaining_text(
     >>> spent = {"name": "board", "remaining": 0, "allowed": 101}
     >>> print(remaining_text([spent], None, None, now).striptags())
     no submissions left: your share of the board's budget is used up
-    >>> print(remaining_text([spent], None, now, now))  # other teams are hidden
-    your reserved submissions are used up; the shared pool is hidden on this board
+    >>> print(remaining_text([spent], None, now, now).partition("; ")[2])  # other teams are hidden
+    you may still submit while the shared pool lasts, whose size is hidden
     """
     tightest = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
     rest = tightest["remaining"]
     if not rest and following is not None:
         return Markup(
-            "your reserved submissions are used up; the shared pool is hidden on this board"
+            "your reserved submissions are used up; you may still submit while the shared pool "
+            "lasts, whose size is hidden"
         )
     if not rest:
         team = f"your team has used all its {tightest['allowed']:,}"

@@ -18,7 +18,7 @@ from ladderboard.server._api import finals_csv
 from ladderboard.server._pages._board import TabPlace, public_tab_variables
 from ladderboard.server._pages._downloads import all_standings_csv, all_standings_json
 from ladderboard.server._pages._rendering import none_if_hidden, render_public_page
-from ladderboard.server._pages._static import static_content
+from ladderboard.server._pages._static import static_content, wheel_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,8 +62,9 @@ class Archive(NamedTuple):
 
 
 def archive_static_files() -> Iterator[tuple[str, bytes]]:
-    """Yield the static files that the pages need."""
-    return ((f"static/{name}", static_content(name)) for name in _STATIC_FILES)
+    """Yield the static files that the pages need, and the wheel that checks the bundle."""
+    yield from ((f"static/{name}", static_content(name)) for name in _STATIC_FILES)
+    yield wheel_file()
 
 
 def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]:
@@ -117,6 +118,7 @@ class _ArchiveWriter:
                 "files": files,
                 "finals_pages": pages,
                 "policy": _CONTENT_SECURITY_POLICY,
+                "wheel": wheel_file()[0],
             },
             "root": "",
             "static": lambda name: f"static/{name}",

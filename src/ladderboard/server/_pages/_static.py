@@ -101,6 +101,11 @@ def wheel_url() -> str:
     return f"/install/{_WHEEL_NAME}"
 
 
+def wheel_file() -> tuple[str, bytes]:
+    """Return the name of the wheel, and its content."""
+    return _WHEEL_NAME, _build_wheel()[0]
+
+
 @router.get("/install/{name}")
 async def download_wheel(
     request: Request, name: Annotated[str, fastapi.Path(pattern="^[A-Za-z0-9_.+-]+$")]

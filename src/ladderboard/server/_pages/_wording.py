@@ -712,12 +712,12 @@ def explain_bound(
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
     >>> print(explain_bound(board, display, point))
     With confidence 95%, the true accuracy of the best model submitted so far lies between 0.70 and
-    0.85. The score shown is at most 0.1 too good. The best model so far may be up to 0.05 better.
-    This counts all 12 submissions of all teams together, and holds at all times at once, whatever
-    they try, even if they work together. “True” refers to new labels for the same examples. For
-    models built without seeing the test inputs it also covers new data of the same kind.
-    This assumes that examples are independent, and that nothing else made public depends on their
-    labels.
+    0.85. The score shown is at most 0.1 too good. The best model so far may be up to 0.05 better
+    than the score shown. This counts all 12 submissions of all teams together, and holds at all
+    times at once, whatever they try, even if they work together. “True” refers to new labels for
+    the same examples. For models built without seeing the test inputs it also covers new data of
+    the same kind. This assumes that examples are independent, and that nothing else made public
+    depends on their labels.
     >>> wide = {**point, "bound": {**bound, "vacuous": True}}
     >>> print(explain_bound(board, display, wide)[:64])
     With confidence 95%, the score shown is at most 0.1 too good. Th

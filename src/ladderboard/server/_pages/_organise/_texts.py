@@ -119,7 +119,8 @@ def find_attention(
         sentence = f"No submission for {rough_duration(now - quiet_since)}."
         items.append(Attention(sentence, "See the activity", "/organise/activity"))
     if failing:
-        sentence = f"{count(failing, 'webhook')} could not be delivered."
+        plural = "y" if failing == 1 else "ies"
+        sentence = f"The last deliver{plural} of {count(failing, 'webhook')} failed."
         items.append(Attention(sentence, "See why", "/organise/settings/webhooks"))
     return items
 
@@ -262,7 +263,7 @@ def _describe_entry(
         return f"Rules changed: {', '.join(changes)}"
     text = _EVENT_TEXTS.get(kind)
     if text is not None and entry.get("charged"):
-        text += f"; {count(entry['charged'], 'submission')} charged"
+        text += f"; {count(entry['charged'], 'submission')} taken off the budget"
     return text and text.format(person=entry.get("person"))
 
 

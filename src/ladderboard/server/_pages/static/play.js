@@ -51,7 +51,7 @@ const button = document.createElement("button");
 button.type = "button";
 const label = document.createElement("label");
 label.htmlFor = "play-frame";
-label.textContent = "Questions asked";
+label.textContent = "Submissions made";
 const slider = document.createElement("input");
 Object.assign(slider, { id: "play-frame", type: "range", min: 1, max: frames, value: frames });
 const count = document.createElement("output");
@@ -70,7 +70,7 @@ function seek(target) {
   show(frame);
   slider.value = frame;
   count.textContent = `${numberFormat.format(questionsAt(frame))} of ${numberFormat.format(animation.questions)}`;
-  slider.setAttribute("aria-valuetext", `${count.textContent} questions`);
+  slider.setAttribute("aria-valuetext", `${count.textContent} submissions`);
 }
 
 function updateButton() {
@@ -86,7 +86,7 @@ function stop() {
     const texts = [...panel.querySelectorAll(".play-said li")].map((line) => line.textContent.trim().replace(/\s+/g, " "));
     return `${board}: ${texts.join("; ")}.`;
   });
-  announcement.textContent = `After ${count.textContent} questions. ${lines.join(" ")}`;
+  announcement.textContent = `After ${count.textContent} submissions. ${lines.join(" ")}`;
 }
 
 function advance(now) {

@@ -72,7 +72,7 @@ function upload(form, button) {
   });
   request.addEventListener("load", () => { finish(); replacePage(request); });
   request.addEventListener("error", () => { finish(); showProblem(`The connection broke. ${SAFE_TO_RETRY}`); });
-  request.addEventListener("abort", () => { finish(); showProblem(`Cancelled; what had been sent whole may have been answered. ${SAFE_TO_RETRY}`); });
+  request.addEventListener("abort", () => { finish(); showProblem(`Cancelled. If the whole file had arrived, it may have been scored. ${SAFE_TO_RETRY}`); });
   cancel.addEventListener("click", () => request.abort());
   request.open("POST", button.getAttribute("formaction") ?? form.action);
   request.send(new FormData(form));
