@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -77,6 +78,20 @@ def test_the_commands_of_the_readme(tmp_path, environment, models):
     page = README.partition("## Run a competition")[2]
     silent = [command for command, output in commands(page) if not output]
     run_commands(page, tmp_path, environment, exact=(), unchecked=silent)
+
+
+def test_the_table_of_the_readme(environment):
+    """Each row is what the command below the table prints for its sizes."""
+    (command,) = re.findall(r"`(ladderboard plan [^`]*)`", README)
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \| (.+) \|$", README, re.MULTILINE)
+    assert len(rows) == 5
+    for n, submissions, cells in rows:
+        sizes = {"2000": n.replace(",", ""), "1000": submissions.replace(",", "")}
+        words = [sizes.get(word, word) for word in command.split()]
+        printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+        first, second = printed.stdout.splitlines()[:2]
+        expected = re.findall(r"0\.\d+", cells)
+        assert re.findall(r"0\.\d+", f"{first.partition(':')[2]} {second}") == expected
 
 
 def test_the_python_of_the_readme(tmp_path, monkeypatch, models):
