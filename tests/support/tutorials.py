@@ -32,10 +32,17 @@ def commands(page):
             )
 
 
-def files(page):
-    """Return the files to save: Python blocks after a line that ends with the file's name."""
-    block = re.compile(r"as `(\w+\.py)`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-    return dict(block.findall(page))
+_STEP = re.compile(
+    r"as `(?P<file>[\w/]+\.(?:py|yaml))`:\n\n```(?:python|yaml)\n(?P<text>.*?)^```$"
+    r"|^```console\n.*?^```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def steps(page):
+    """Yield what a page says to do: a file to save with its text, or None and a console block."""
+    for step in _STEP.finditer(page):
+        yield (step["file"], step["text"]) if step["file"] else (None, step[0])
 
 
 def normalize(text, *, noisy):
@@ -66,13 +73,20 @@ def run_tutorial(name, folder, environment, unchecked=()):
     """Run all commands of a tutorial in an empty folder."""
     page = (ROOT / f"docs/tutorials/{name}.md").read_text()
     folder.mkdir()
-    for file_name, text in files(page).items():
-        (folder / file_name).write_text(text)
     run_commands(page, folder, environment, unchecked=unchecked)
 
 
+def _save_files(page, folder):
+    """Yield the commands of a page; before them, save the files that come before them."""
+    for file_name, text in steps(page):
+        if file_name is None:
+            yield from commands(text)
+        else:
+            (folder / file_name).write_text(text)
+
+
 def run_commands(page, folder, environment, exact=("board close",), unchecked=()):
-    """Run all commands of a page in a folder, in one shell; its servers get free ports.
+    """Save all files of a page and run its commands, in one shell; its servers get free ports.
 
     The output of commands that contain one of ``exact`` has no noise. Noise decides what those that
     contain one of ``unchecked`` print, so their output is not compared.
@@ -82,7 +96,7 @@ def run_commands(page, folder, environment, exact=("board close",), unchecked=()
     url, server = _URL, None
     with shell:
         try:
-            for command, expected in commands(page):
+            for command, expected in _save_files(page, folder):
                 if command.startswith("ladderboard serve"):
                     serve_arguments = [*command.split(), "--port", "0"]
                     server = subprocess.Popen(serve_arguments, stderr=subprocess.DEVNULL, **options)
