@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ladderboard._formatting import format_confidence
 from ladderboard.arena._runner import STANDARD_MECHANISMS
 from ladderboard.bounds import ALTERNATIVES, FEW_CHANGES, MEASURED, WORST_CASE, ladder_after_changes
 from ladderboard.errors import InvalidSetting, MissingDependency
@@ -278,7 +279,7 @@ def _draw_plan(axis: Any, plan: Plan, n: int) -> None:
         )
     axis.set(xscale="log", yscale="log", xlabel="questions")
     axis.set(xlim=(ks[0], ks[-1]), ylim=(axis.get_ylim()[0], _TRIVIAL_ERROR))
-    axis.set_ylabel(f"leaderboard error, with probability {1 - plan.beta:g}")
+    axis.set_ylabel(f"leaderboard error, with confidence {format_confidence(plan.beta)}")
     axis.set_title(f"What {n:,} examples can promise", loc="left", fontsize=10)
     if plan.promised:
         axis.plot(plan.questions, plan.error, "o", color=COLOURS[0], markersize=7, zorder=5)

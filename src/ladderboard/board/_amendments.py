@@ -137,7 +137,7 @@ class Amendments:
                 changes, used=transaction.chain_state.asked + transaction.chain_state.charged
             )
             if after.teams < row.teams:
-                raise InvalidSetting(f"There are {row.teams} teams already.")
+                raise InvalidSetting(f"There are {row.teams:,} teams already.")
             if after == before:
                 return after
             if (

@@ -179,7 +179,7 @@ class PlanRequest:
                 sentence = f"{sentence}; approximate, as its settings depend on n and questions"
             elif self.n is not None and alternative.first_question(self.n, self.beta) > 1:
                 first = alternative.first_question(self.n, self.beta)
-                sentence = f"{sentence}; for fewer than {first} questions its conditions fail"
+                sentence = f"{sentence}; for fewer than {first:,} questions its conditions fail"
         elif result is None:
             status, sentence = (
                 NOT_PROMISED,
@@ -197,7 +197,7 @@ class PlanRequest:
         error = alternative.error(self.n, first, self.beta)
         if not math.isfinite(error):
             return alternative.why_missing(self.n, first, self.beta)
-        subject = "one question has" if first == 1 else f"{first} questions have"
+        subject = "one question has" if first == 1 else f"{first:,} questions have"
         return f"{subject} an error of {round_up(error, 3)}"
 
 

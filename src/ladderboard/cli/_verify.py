@@ -1,13 +1,12 @@
 """``ladderboard verify``: recompute a bundle, and find a receipt's entry in a ledger."""
 
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import shared_decimals
+from ladderboard._formatting import format_utc, shared_decimals
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, verification_progress, wrap_lines
 from ladderboard.errors import InvalidSetting
@@ -145,11 +144,10 @@ def _echo_ranking(result: "VerificationResult") -> None:
 
 def _describe_receipt(entry: dict[str, Any], metric: "ShownMetric | None") -> str:
     """Return the entry that a receipt opens as a sentence, in the metric of the board or guard."""
-    when = datetime.fromtimestamp(entry["time"], UTC)
     value = entry["value"]
     best = "none" if value is None else metric.text(value) if metric else f"loss {value:g}"
     result = "New best" if entry["improved"] else "No measurable improvement. Best so far"
     return (
-        f"The receipt matches entry {entry['entry']:,}, answered at {when:%Y-%m-%d %H:%M:%S} UTC. "
+        f"The receipt matches entry {entry['entry']:,}, answered at {format_utc(entry['time'])}. "
         f"{result}: {best}."
     )

@@ -153,7 +153,7 @@ def _describe_remaining(result: SubmissionResult) -> str:
     if result.remaining >= remaining:
         return submissions_left
     if result.remaining:
-        return f"{submissions_left}, {result.remaining} available now"
+        return f"{submissions_left}, {result.remaining:,} available now"
     return submissions_left + (
         ", none available now" if following is None else f"; the next at {_format_time(following)}"
     )

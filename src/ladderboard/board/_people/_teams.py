@@ -275,7 +275,7 @@ def add_team(
     if row.status in ENDED_STATUSES:
         raise NotOpen(f"The board is {row.status}; it takes no more teams.")
     if row.teams >= board.rules_of(row).teams:
-        raise Conflict(f"The board is full: it has {row.teams} teams.")
+        raise Conflict(f"The board is full: it has {row.teams:,} teams.")
     names_hidden = self_registered and row.visibility in NAMELESS_VISIBILITIES
     number = _insert_team(board.book, transaction, team, name, "team", names_hidden=names_hidden)
     update_board(view, teams=row.teams + 1)

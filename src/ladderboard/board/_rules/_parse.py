@@ -487,13 +487,13 @@ def _read_budget(keys: MappingReader, registration: str, baselines: int) -> dict
         if not share:
             available = questions - baselines
             can_be_fewer = available >= keys.problems.least_teams
-            fewer = f", or lower teams to at most {available}" if can_be_fewer else ""
+            fewer = f", or lower teams to at most {available:,}" if can_be_fewer else ""
             minus = f" less {baselines} for baselines" if baselines else ""
             default_note = "" if keys.has("teams") else " (the default)"
             keys.add_problem(
                 budget_key,
-                f"{questions} submissions{minus} leave none for each of {teams} teams"
-                f"{default_note}; raise {budget_key} to at least {teams + baselines}{fewer}.",
+                f"{questions:,} submissions{minus} leave none for each of {teams:,} teams"
+                f"{default_note}; raise {budget_key} to at least {teams + baselines:,}{fewer}.",
                 "no_share",
             )
         elif per_team > questions - baselines:
@@ -607,9 +607,7 @@ def _read_leaderboard_metric(
     elif ladder == "board":
         problem = "mean_rank needs a ladder for each team; leave out ladder: board"
     elif mechanism is not None and mechanism.hides_value:
-        problem = (
-            f"mean_rank needs released numbers, and {mechanism.name} has none before the close"
-        )
+        problem = f"mean_rank needs scores, and {mechanism.name} shows none before the close"
     if problem is not None:
         keys.add_problem("leaderboard_metric", f"leaderboard_metric: {problem}.")
     return text
