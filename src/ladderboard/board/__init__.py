@@ -95,8 +95,10 @@ if TYPE_CHECKING:
     from ladderboard.board._people import TeamWithToken
     from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
     from ladderboard.board._repository import BOARD_SCHEMA as BOARD_SCHEMA
+    from ladderboard.board._repository import DueDelivery as DueDelivery
     from ladderboard.board._repository import count_boards as count_boards
     from ladderboard.board._repository import list_books as list_books
+    from ladderboard.board._repository import list_due_deliveries as list_due_deliveries
     from ladderboard.board._repository import read_signing_key as read_signing_key
     from ladderboard.board._repository import sample_key as sample_key
     from ladderboard.board._repository import waiting_slugs as waiting_slugs
@@ -130,12 +132,10 @@ if TYPE_CHECKING:
     from ladderboard.board._view import View
     from ladderboard.board._webhooks import Delivery as Delivery
     from ladderboard.board._webhooks import DeliveryResult as DeliveryResult
-    from ladderboard.board._webhooks import DueDelivery as DueDelivery
     from ladderboard.board._webhooks import WebhookWithSecret as WebhookWithSecret
     from ladderboard.board._webhooks import announce_deadlines as announce_deadlines
     from ladderboard.board._webhooks import claim_deliveries as claim_deliveries
     from ladderboard.board._webhooks import delete_old_deliveries as delete_old_deliveries
-    from ladderboard.board._webhooks import list_due_deliveries as list_due_deliveries
     from ladderboard.board._webhooks import record_delivery_results as record_delivery_results
 
 __all__ = [
@@ -287,8 +287,10 @@ __getattr__, __dir__ = lazy_exports(
         "_people": ("TeamWithToken", "VerifiedIdentity"),
         "_repository": (
             "BOARD_SCHEMA",
+            "DueDelivery",
             "count_boards",
             "list_books",
+            "list_due_deliveries",
             "read_signing_key",
             "sample_key",
             "waiting_slugs",
@@ -318,12 +320,10 @@ __getattr__, __dir__ = lazy_exports(
         "_webhooks": (
             "Delivery",
             "DeliveryResult",
-            "DueDelivery",
             "WebhookWithSecret",
             "announce_deadlines",
             "claim_deliveries",
             "delete_old_deliveries",
-            "list_due_deliveries",
             "record_delivery_results",
         ),
     },

@@ -34,6 +34,7 @@ from ladderboard.board._people import (
 )
 from ladderboard.board._repository import (
     BOARD_SCHEMA,
+    WEBHOOK_SCHEMA,
     add_signing_key,
     delete_session,
     end_server_organisers,
@@ -62,7 +63,7 @@ from ladderboard.board._rules import SECRET_VISIBILITIES
 from ladderboard.board._store import DatabaseStore, MixedStore
 from ladderboard.board._submissions import IncomingSubmission, SubmissionService
 from ladderboard.board._view import View
-from ladderboard.board._webhooks import WEBHOOK_SCHEMA, Webhooks
+from ladderboard.board._webhooks import Webhooks
 from ladderboard.errors import (
     Conflict,
     InvalidInput,

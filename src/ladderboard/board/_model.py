@@ -411,6 +411,8 @@ DATA_FILE = Table(
     *("PRIMARY KEY (book, name)", "UNIQUE (id)"),
     since=3,
 )
+WEBHOOK = Table("webhook", WebhookRow, ("number",), "PRIMARY KEY (book, number)")
+DELIVERY = Table("delivery", DeliveryRow, ("webhook", "id"), "PRIMARY KEY (book, webhook, id)")
 TABLES: tuple[Table[Any], ...] = (
     BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD, IDENTITY, DATA_FILE,
 )  # fmt: skip

@@ -13,19 +13,23 @@ from ladderboard.board._model import (
     BOARD,
     CREDENTIAL,
     DATA_FILE,
+    DELIVERY,
     IDENTITY,
     RECORD,
     SESSION,
     SUBMISSION,
     TABLES,
     TEAM,
+    WEBHOOK,
     BoardRow,
     DataFileRow,
+    DeliveryRow,
     IdentityRow,
     RecordRow,
     SessionRow,
     SubmissionRow,
     TeamRow,
+    WebhookRow,
     stored_value,
 )
 from ladderboard.errors import BrokenDump, Conflict, NotAllowed, NotFound
@@ -79,6 +83,8 @@ def _migrations() -> tuple[tuple[str, ...], ...]:
 
 
 BOARD_SCHEMA = SchemaModule("board", _migrations())
+_DELIVERY_INDEX = "CREATE INDEX {prefix}delivery_due ON {on}delivery (due)"
+WEBHOOK_SCHEMA = SchemaModule("webhook", ((WEBHOOK.create(), DELIVERY.create(), _DELIVERY_INDEX),))
 
 
 def to_json(value: Any) -> str:
@@ -921,6 +927,165 @@ def delete_session(view: TableView, hashed: bytes) -> None:
 def delete_identity_sessions(view: WriteView, number: int) -> None:
     """End all sessions of an identity."""
     view.execute(_DELETE_IDENTITY_SESSIONS, (view.book_id, number))
+
+
+# Webhooks: subscriptions to a board's events, and the queue of deliveries.
+
+_SELECT_WEBHOOKS = WEBHOOK.select("WHERE book = ? ORDER BY number")
+_SELECT_WEBHOOK = WEBHOOK.select("WHERE book = ? AND number = ?")
+_COUNT_WEBHOOKS = "SELECT COUNT(*), COALESCE(MAX(number), 0) FROM main.webhook WHERE book = ?"
+_COUNT_WAITING = (
+    "SELECT webhook, COUNT(*) FROM main.delivery WHERE book = ? AND due IS NOT NULL "
+    "GROUP BY webhook"
+)
+_COUNT_TESTS = (
+    "SELECT COUNT(*) FROM main.delivery WHERE book = ? AND webhook = ? AND event = 'test' "
+    "AND due IS NOT NULL"
+)
+_SELECT_LAST = (
+    "SELECT webhook, last, delivered, result FROM ("
+    "SELECT webhook, last, delivered, result, ROW_NUMBER() OVER "
+    "(PARTITION BY webhook ORDER BY last DESC, time DESC, id) AS place "
+    "FROM main.delivery WHERE book = ? AND last IS NOT NULL AND result <> '') AS tried "
+    "WHERE place = 1"
+)
+_DELETE_WEBHOOK = (
+    "DELETE FROM main.delivery WHERE book = ? AND webhook = ?",
+    "DELETE FROM main.webhook WHERE book = ? AND number = ?",
+)
+_HAS_SUBSCRIPTION = "SELECT 1 FROM main.webhook WHERE book = ? AND events LIKE ? LIMIT 1"
+_QUEUE_EVENT = (
+    "INSERT INTO main.delivery (book, webhook, id, event, team, time, attempts, due, last, result, "
+    "delivered) SELECT book, number, ?, ?, ?, ?, 0, ?, NULL, '', 0 FROM main.webhook "
+    "WHERE book = ? AND events LIKE ? ON CONFLICT DO NOTHING"
+)
+_COUNT_UNQUEUED = (
+    "SELECT COUNT(*) FROM main.webhook w WHERE w.book = ? AND w.events LIKE ? AND NOT EXISTS "
+    "(SELECT 1 FROM main.delivery d WHERE d.book = w.book AND d.webhook = w.number AND d.id = ?)"
+)
+_SELECT_DUE = (
+    "SELECT d.book, d.webhook, d.id, d.due, w.url FROM main.delivery d "
+    "JOIN main.webhook w ON w.book = d.book AND w.number = d.webhook "
+    "WHERE d.due <= ? AND d.attempts < 20 ORDER BY d.due, d.time LIMIT ?"
+)
+# Of several servers that try, one changes the row.
+_CLAIM = (
+    "UPDATE main.delivery SET due = ?, last = ?, attempts = attempts + 1 "
+    "WHERE book = ? AND webhook = ? AND id = ? AND due = ?"
+)
+_SELECT_CLAIMED = DELIVERY.select(
+    "JOIN main.webhook w ON w.book = d.book AND w.number = d.webhook "
+    "JOIN main.board b ON b.book = d.book WHERE d.book = ? AND d.webhook = ? AND d.id = ?",
+    alias="d",
+    extra="w.url, w.format, w.secret, b.slug",
+)
+_RECORD_RESULT = (
+    "UPDATE main.delivery SET due = ?, last = ?, result = ?, delivered = ? "
+    "WHERE book = ? AND webhook = ? AND id = ? AND attempts = ? AND due IS NOT NULL"
+)
+_DELETE_OLD_DELIVERIES = "DELETE FROM main.delivery WHERE due IS NULL AND time < ?"
+_SUBSCRIBED_OPEN_SLUGS = (
+    "SELECT slug FROM main.board b WHERE b.status IN ('open', 'paused') AND EXISTS "
+    "(SELECT 1 FROM main.webhook w WHERE w.book = b.book AND w.events LIKE ?)"
+)
+
+
+class DueDelivery(NamedTuple):
+    """A delivery that is due, by its key, and where it goes."""
+
+    key: tuple[int, int, str]
+    due: int
+    url: str
+
+
+def count_webhooks(view: ReadView) -> tuple[int, int]:
+    """Return how many webhooks the view's board has, and the highest number of one."""
+    count, last = view.query(_COUNT_WEBHOOKS, (view.book_id,))[0]
+    return int(count), int(last)
+
+
+def list_webhooks(view: ReadView) -> list[tuple[WebhookRow, dict[str, Any]]]:
+    """Return the webhooks, each with its last attempt and how many deliveries wait for it."""
+    waiting = dict(view.query(_COUNT_WAITING, (view.book_id,)))
+    tried = {row[0]: row[1:] for row in view.query(_SELECT_LAST, (view.book_id,))}
+    webhooks = []
+    for row in _select_rows(view, WEBHOOK, _SELECT_WEBHOOKS, view.book_id):
+        last, delivered, result = tried.get(row.number, (None, None, ""))
+        delivered = None if delivered is None else delivered != 0
+        status = {"last": last, "delivered": delivered, "result": result}
+        webhooks.append((row, {**status, "waiting": waiting.get(row.number, 0)}))
+    return webhooks
+
+
+def read_webhook(view: ReadView, number: int) -> WebhookRow:
+    """Return a webhook by its number."""
+    rows = _select_rows(view, WEBHOOK, _SELECT_WEBHOOK, view.book_id, number)
+    if not rows:
+        raise NotFound("There is no such webhook.")
+    return rows[0]
+
+
+def is_test_waiting(view: ReadView, webhook: int) -> bool:
+    """Return whether a test of a webhook was not sent yet."""
+    return view.query(_COUNT_TESTS, (view.book_id, webhook))[0][0] > 0
+
+
+def delete_webhook(view: WriteView, number: int) -> None:
+    """Delete a webhook and its deliveries."""
+    for statement in _DELETE_WEBHOOK:
+        view.execute(statement, (view.book_id, number))
+
+
+def is_subscribed(view: ReadView, event: str) -> bool:
+    """Return whether a webhook of the view's board gets an event."""
+    return bool(view.query(_HAS_SUBSCRIPTION, (view.book_id, f"% {event} %")))
+
+
+def queue_deliveries(
+    view: WriteView, event: str, event_id: str, now: int, team: str | None = None
+) -> None:
+    """Queue an event once for each webhook that gets it."""
+    values = (event_id, event, team, now, now, view.book_id, f"% {event} %")
+    view.execute(_QUEUE_EVENT, values)
+
+
+def is_unqueued(view: ReadView, event: str, event_id: str) -> bool:
+    """Return whether an event is not yet queued for a webhook that gets it."""
+    return view.query(_COUNT_UNQUEUED, (view.book_id, f"% {event} %", event_id))[0][0] > 0
+
+
+def list_subscribed_slugs(query: Query, event: str) -> list[str]:
+    """Return the slugs of boards that are not closed and have a webhook for an event."""
+    return [row[0] for row in query(_SUBSCRIBED_OPEN_SLUGS, (f"% {event} %",))]
+
+
+def list_due_deliveries(query: Query, now: int, limit: int) -> list[DueDelivery]:
+    """Return deliveries that are due, those that have waited longest first."""
+    rows = query(_SELECT_DUE, (now, limit))
+    return [DueDelivery((book, webhook, id_), due, url) for book, webhook, id_, due, url in rows]
+
+
+def claim_delivery(
+    view: TableView, delivery: DueDelivery, now: int, until: int
+) -> tuple[DeliveryRow, str, str, bytes, str] | None:
+    """Claim a delivery until a time; return it with its webhook's URL, format and secret, and slug.
+
+    None if another process has claimed it.
+    """
+    if not view.execute(_CLAIM, (until, now, *delivery.key, delivery.due)):
+        return None
+    *row, url, kind, secret, slug = view.query(_SELECT_CLAIMED, delivery.key)[0]
+    return DELIVERY.read(row), url, kind, secret, slug
+
+
+def record_attempt(view: TableView, key: tuple[int, int, str], number: int, *result: Any) -> None:
+    """Record when the next attempt is due, the time of this one, its result, and its success."""
+    view.execute(_RECORD_RESULT, (*map(stored_value, result), *key, number))
+
+
+def delete_deliveries_before(view: TableView, time: int) -> None:
+    """Delete deliveries of events before a time that had their result."""
+    view.execute(_DELETE_OLD_DELIVERIES, (time,))
 
 
 # What belongs to all boards.

@@ -19,17 +19,33 @@ from urllib.parse import urlsplit
 from ladderboard._formatting import format_time
 from ladderboard.board._access import PUBLIC, check_permission
 from ladderboard.board._model import (
+    DELIVERY,
+    WEBHOOK,
     DeliveryRow,
     ListedWebhook,
-    Table,
     WebhookEvent,
     WebhookFormat,
     WebhookRow,
     make_document,
 )
-from ladderboard.board._repository import find_team, insert, read_board
+from ladderboard.board._repository import (
+    claim_delivery,
+    count_webhooks,
+    delete_deliveries_before,
+    delete_webhook,
+    find_team,
+    insert,
+    is_subscribed,
+    is_test_waiting,
+    is_unqueued,
+    list_subscribed_slugs,
+    list_webhooks,
+    queue_deliveries,
+    read_board,
+    read_webhook,
+    record_attempt,
+)
 from ladderboard.errors import Conflict, InvalidSetting, LadderboardError, NotAllowed, NotFound
-from ladderboard.ledger import SchemaModule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +54,7 @@ if TYPE_CHECKING:
     from ladderboard.board._board import BoardContext
     from ladderboard.board._boards import Board
     from ladderboard.board._model import BoardRow
+    from ladderboard.board._repository import DueDelivery
     from ladderboard.ledger import BookTransaction, ReadView, Storage
 
     OpenBoard = Callable[[str], Board]
@@ -54,9 +71,10 @@ CLAIM_SECONDS = 60
 """A delivery that was claimed and has no result after so long is due again: its server crashed."""
 RETRY_SECONDS = (10, 60, 300, 1_800, 7_200, 21_600, 43_200)
 """How long to wait after each failed attempt; after one more the delivery has failed."""
-_KEPT_SECONDS = 30 * 86_400  # of deliveries with a result
+_RESULT_SECONDS = 30 * 86_400  # for which a delivery with a result is stored
 _RESULT_ROWS = 10
 _SECRET_CONTEXT = "webhook {}"  # noqa: S105 - what a secret is encrypted for
+_DEADLINE_EVENT = "deadline_near"
 _SENTENCES = {
     "registration_waiting": "A registration waits for the organiser.",
     "registration_approved": "A registration was approved{team}.",
@@ -67,20 +85,6 @@ _SENTENCES = {
     "test": "This is a test.",
 }
 _MARKDOWN = re.compile(r"([\\*_~`|>\[\]()#@<:-])")
-
-
-_WEBHOOK = Table("webhook", WebhookRow, ("number",), "PRIMARY KEY (book, number)")
-_DELIVERY = Table("delivery", DeliveryRow, ("webhook", "id"), "PRIMARY KEY (book, webhook, id)")
-WEBHOOK_SCHEMA = SchemaModule(
-    "webhook",
-    (
-        (
-            _WEBHOOK.create(),
-            _DELIVERY.create(),
-            "CREATE INDEX {prefix}delivery_due ON {on}delivery (due)",
-        ),
-    ),
-)
 
 
 class WebhookWithSecret(NamedTuple):
@@ -113,7 +117,7 @@ class Webhooks:
 
         def subscribe(transaction: BookTransaction) -> WebhookWithSecret:
             view = transaction.view
-            count, last = view.query(_COUNT_WEBHOOKS, (view.book_id,))[0]
+            count, last = count_webhooks(view)
             if count >= MAX_WEBHOOKS:
                 raise Conflict(f"A board has at most {MAX_WEBHOOKS:,} webhooks.")
             number = last + 1
@@ -125,7 +129,7 @@ class Webhooks:
                 secret=book.encryption.encrypt(_SECRET_CONTEXT.format(number), secret),
                 made=transaction.now,
             )
-            insert(view, _WEBHOOK, row)
+            insert(view, WEBHOOK, row)
             return WebhookWithSecret(number, url, format_secret(secret))
 
         return self._board.queue.run(subscribe)
@@ -134,33 +138,19 @@ class Webhooks:
         """Return the subscriptions, each with its last result."""
         check_permission(caller, "run")
         with self._board.reading() as view:
-            rows = view.query(_SELECT_WEBHOOKS, (view.book_id,))
-            waiting = dict(view.query(_COUNT_WAITING, (view.book_id,)))
-            tried = {row[0]: row[1:] for row in view.query(_SELECT_LAST, (view.book_id,))}
-        webhooks = []
-        for row in map(_WEBHOOK.read, rows):
-            last, delivered, result = tried.get(row.number, (None, None, ""))
-            listed = make_document(
-                ListedWebhook,
-                row,
-                events=row.events.split(),
-                last=last,
-                delivered=None if delivered is None else delivered != 0,
-                result=result,
-                waiting=waiting.get(row.number, 0),
-            )
-            webhooks.append(listed)
-        return webhooks
+            webhooks = list_webhooks(view)
+        return [
+            make_document(ListedWebhook, row, events=row.events.split(), **status)
+            for row, status in webhooks
+        ]
 
     def remove(self, caller: Caller, number: int) -> None:
         """End a subscription; what waits for it is not sent."""
         check_permission(caller, "run")
 
         def delete(transaction: BookTransaction) -> None:
-            view = transaction.view
-            _read_webhook(view, number)
-            for statement in _DELETE_WEBHOOK:
-                view.execute(statement, (view.book_id, number))
+            read_webhook(transaction.view, number)
+            delete_webhook(transaction.view, number)
 
         self._board.queue.run(delete)
 
@@ -171,11 +161,11 @@ class Webhooks:
 
         def queue_test(transaction: BookTransaction) -> None:
             view, now = transaction.view, transaction.now
-            _read_webhook(view, number)
-            if view.query(_COUNT_TESTS, (view.book_id, number))[0][0]:
-                return  # one is on its way
+            read_webhook(view, number)
+            if is_test_waiting(view, number):
+                return
             row = DeliveryRow(webhook=number, id=test_id, event="test", time=now, due=now)
-            insert(view, _DELIVERY, row)
+            insert(view, DELIVERY, row)
 
         self._board.queue.run(queue_test)
 
@@ -208,60 +198,21 @@ def _event_id(board: BoardContext) -> str:
     return board.book.environment.salt()[-16:].hex()
 
 
-def _read_webhook(view: ReadView, number: int) -> WebhookRow:
-    rows = view.query(_SELECT_WEBHOOK, (view.book_id, number))
-    if not rows:
-        raise NotFound("There is no such webhook.")
-    return _WEBHOOK.read(rows[0])
-
-
-_SELECT_WEBHOOKS = _WEBHOOK.select("WHERE book = ? ORDER BY number")
-_SELECT_WEBHOOK = _WEBHOOK.select("WHERE book = ? AND number = ?")
-_COUNT_WEBHOOKS = "SELECT COUNT(*), COALESCE(MAX(number), 0) FROM main.webhook WHERE book = ?"
-_COUNT_WAITING = (
-    "SELECT webhook, COUNT(*) FROM main.delivery WHERE book = ? AND due IS NOT NULL "
-    "GROUP BY webhook"
-)
-_COUNT_TESTS = (
-    "SELECT COUNT(*) FROM main.delivery WHERE book = ? AND webhook = ? AND event = 'test' "
-    "AND due IS NOT NULL"
-)
-_SELECT_LAST = (
-    "SELECT webhook, last, delivered, result FROM ("
-    "SELECT webhook, last, delivered, result, ROW_NUMBER() OVER "
-    "(PARTITION BY webhook ORDER BY last DESC, time DESC, id) AS place "
-    "FROM main.delivery WHERE book = ? AND last IS NOT NULL AND result <> '') AS tried "
-    "WHERE place = 1"
-)
-_DELETE_WEBHOOK = (
-    "DELETE FROM main.delivery WHERE book = ? AND webhook = ?",
-    "DELETE FROM main.webhook WHERE book = ? AND number = ?",
-)
-_HAS_SUBSCRIPTION = "SELECT 1 FROM main.webhook WHERE book = ? AND events LIKE ? LIMIT 1"
-_QUEUE_EVENT = (
-    "INSERT INTO main.delivery (book, webhook, id, event, team, time, attempts, due, last, result, "
-    "delivered) SELECT book, number, ?, ?, ?, ?, 0, ?, NULL, '', 0 FROM main.webhook "
-    "WHERE book = ? AND events LIKE ? ON CONFLICT DO NOTHING"
-)
-
-
 def queue_event(
-    board: BoardContext, transaction: BookTransaction, event: str, *, team: str | None = None
+    board: BoardContext,
+    transaction: BookTransaction,
+    event: str,
+    *,
+    team: str | None = None,
+    event_id: str | None = None,
 ) -> None:
     """Queue an event for its subscriptions, in the transaction that makes it.
 
-    ``team`` is the id of the team that it is about.
+    ``team`` is the id of the team that it is about; an event with the same id is queued once.
     """
-    if transaction.view.query(_HAS_SUBSCRIPTION, (transaction.view.book_id, f"% {event} %")):
-        _insert_event(transaction, _event_id(board), event, team)
-
-
-def _insert_event(
-    transaction: BookTransaction, event_id: str, event: str, team: str | None = None
-) -> None:
-    book, now = transaction.view.book_id, transaction.now
-    values = (event_id, event, team, now, now, book, f"% {event} %")
-    transaction.view.execute(_QUEUE_EVENT, values)
+    view = transaction.view
+    if is_subscribed(view, event):
+        queue_deliveries(view, event, event_id or _event_id(board), transaction.now, team)
 
 
 # What a server does: claim what is due, send it, and record the results.
@@ -286,52 +237,6 @@ class DeliveryResult(NamedTuple):
     final: bool = False
 
 
-class DueDelivery(NamedTuple):
-    """A delivery that is due, by its key, and where it goes."""
-
-    key: tuple[int, int, str]
-    due: int
-    url: str
-
-
-_SELECT_DUE = (
-    "SELECT d.book, d.webhook, d.id, d.due, w.url FROM main.delivery d "
-    "JOIN main.webhook w ON w.book = d.book AND w.number = d.webhook "
-    "WHERE d.due <= ? AND d.attempts < 20 ORDER BY d.due, d.time LIMIT ?"
-)
-# Of several servers that try, one changes the row.
-_CLAIM = (
-    "UPDATE main.delivery SET due = ?, last = ?, attempts = attempts + 1 "
-    "WHERE book = ? AND webhook = ? AND id = ? AND due = ?"
-)
-_SELECT_CLAIMED = _DELIVERY.select(
-    "JOIN main.webhook w ON w.book = d.book AND w.number = d.webhook "
-    "JOIN main.board b ON b.book = d.book WHERE d.book = ? AND d.webhook = ? AND d.id = ?",
-    alias="d",
-    extra="w.url, w.format, w.secret, b.slug",
-)
-_RECORD_RESULT = (
-    "UPDATE main.delivery SET due = ?, last = ?, result = ?, delivered = ? "
-    "WHERE book = ? AND webhook = ? AND id = ? AND attempts = ? AND due IS NOT NULL"
-)
-_DELETE_OLD = "DELETE FROM main.delivery WHERE due IS NULL AND time < ?"
-_SELECT_DEADLINE_SLUGS = (
-    "SELECT slug FROM main.board b WHERE b.status IN ('open', 'paused') AND EXISTS "
-    "(SELECT 1 FROM main.webhook w WHERE w.book = b.book AND w.events LIKE ?)"
-)
-_COUNT_UNQUEUED = (
-    "SELECT COUNT(*) FROM main.webhook w WHERE w.book = ? AND w.events LIKE ? AND NOT EXISTS "
-    "(SELECT 1 FROM main.delivery d WHERE d.book = w.book AND d.webhook = w.number AND d.id = ?)"
-)
-_DEADLINE = "% deadline_near %"
-
-
-def list_due_deliveries(storage: Storage, now: int, limit: int) -> list[DueDelivery]:
-    """Return deliveries that are due, those that have waited longest first."""
-    rows = storage.query_tables(_SELECT_DUE, (now, limit))
-    return [DueDelivery((book, webhook, id_), due, url) for book, webhook, id_, due, url in rows]
-
-
 def claim_deliveries(
     storage: Storage, open_board: OpenBoard, due: list[DueDelivery], now: int, url: str | None
 ) -> list[Delivery]:
@@ -343,16 +248,13 @@ def claim_deliveries(
         return []
     with storage.write_tables() as view:
         claimed = [
-            item.key
+            (item.key, claim)
             for item in due
-            if view.execute(_CLAIM, (now + CLAIM_SECONDS, now, *item.key, item.due))
+            if (claim := claim_delivery(view, item, now, now + CLAIM_SECONDS)) is not None
         ]
-        rows = [view.query(_SELECT_CLAIMED, key)[0] for key in claimed]
     contents: dict[tuple[int, str], dict[str, Any]] = {}
     deliveries = []
-    for key, row in zip(claimed, rows, strict=True):
-        target, kind, encrypted, slug = row[-4:]
-        delivery = _DELIVERY.read(row)
+    for key, (delivery, target, kind, encrypted, slug) in claimed:
         try:
             board, known = open_board(slug), (key[0], delivery.id)
             if known not in contents:
@@ -376,13 +278,13 @@ def record_delivery_results(storage: Storage, results: list[DeliveryResult], now
             due = None
             if not delivered and not final and delivery.attempts <= len(RETRY_SECONDS):
                 due = now + RETRY_SECONDS[delivery.attempts - 1]
-            values = (due, now, result[:200], int(delivered), *delivery.key, delivery.attempts)
-            view.execute(_RECORD_RESULT, values)
+            attempt = delivery.key, delivery.attempts
+            record_attempt(view, *attempt, due, now, result[:200], delivered)
 
 
 def announce_deadlines(storage: Storage, open_board: OpenBoard) -> None:
     """Queue the deadlines that are near, each once; call it every minute or so."""
-    for (slug,) in storage.query_tables(_SELECT_DEADLINE_SLUGS, (_DEADLINE,)):
+    for slug in list_subscribed_slugs(storage.query_tables, _DEADLINE_EVENT):
         board = open_board(slug)
         with board.reading() as view:
             now = board.book.environment.current_time(view)
@@ -391,15 +293,15 @@ def announce_deadlines(storage: Storage, open_board: OpenBoard) -> None:
                 continue
             # The same in every process, so that the deadline is queued once.
             event_id = hashlib.sha256(f"{board.book.name} {deadline}".encode()).hexdigest()[:32]
-            missing = view.query(_COUNT_UNQUEUED, (view.book_id, _DEADLINE, event_id))[0][0]
+            missing = is_unqueued(view, _DEADLINE_EVENT, event_id)
         if missing:
-            board.queue.run(partial(_insert_event, event_id=event_id, event="deadline_near"))
+            board.queue.run(partial(queue_event, board, event=_DEADLINE_EVENT, event_id=event_id))
 
 
 def delete_old_deliveries(storage: Storage, now: int) -> None:
     """Forget deliveries that had their result a month ago."""
     with storage.write_tables() as view:
-        view.execute(_DELETE_OLD, (now - _KEPT_SECONDS,))
+        delete_deliveries_before(view, now - _RESULT_SECONDS)
 
 
 # What a delivery says.
@@ -425,8 +327,8 @@ def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict
     if rules.listing == "members":
         text = _SENTENCES[event].format(team="", deadline="near")
         return {**content, "text": f"A board for its members only: {text}"}
-    place = None if url is None else f"{url.rstrip('/')}/boards/{board.slug}"
-    content["board"] = {"slug": board.slug, "title": rules.title, "url": place}
+    page = None if url is None else f"{url.rstrip('/')}/boards/{board.slug}"
+    content["board"] = {"slug": board.slug, "title": rules.title, "url": page}
     deadline = None if rules.deadline is None else format_time(rules.deadline)
     words = {"team": f": {team['name'] or team['id']}" if team else "", "deadline": deadline}
     text = f"{rules.title}: {_SENTENCES[event].format(**words)}"
@@ -442,7 +344,7 @@ def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict
             for item in rows
         ]
         text = "\n".join([text, *lines])
-    return {**content, "text": f"{text}\n{place}" if place else text}
+    return {**content, "text": f"{text}\n{page}" if page else text}
 
 
 def _public_team(view: ReadView, row: BoardRow, team_id: str | None) -> dict[str, Any] | None:

@@ -186,7 +186,7 @@ class WebhookSender:
         boards, now = self._boards, self._boards.environment.clock()
         room, busy = _MAX_UNDER_WAY - len(under_way), Counter(under_way)
         chosen: list[DueDelivery] = []
-        for due in list_due_deliveries(boards.storage, now, _MAX_DUE):
+        for due in list_due_deliveries(boards.storage.query_tables, now, _MAX_DUE):
             host = urlsplit(due.url).netloc
             if len(chosen) < room and busy[host] < _MAX_PER_HOST:
                 busy[host] += 1

@@ -88,7 +88,9 @@ def wait_for_result(server, number=1, **expected):
 
 def due(server, seconds):
     """Return the deliveries that are due after some seconds."""
-    return list_due_deliveries(server.boards.storage, server.clock.now + seconds, 2_000)
+    return list_due_deliveries(
+        server.boards.storage.query_tables, server.clock.now + seconds, 2_000
+    )
 
 
 def pause(server):
