@@ -250,7 +250,6 @@ def format_size(size: int) -> str:
 
 
 @lru_cache(maxsize=4096)  # pages show the same times many times
-@lru_cache(maxsize=256)  # an answer and its line in the log have the same few
 def format_time(seconds: int) -> str:
     """Return a Unix time in UTC, in ISO 8601.
 

@@ -58,7 +58,8 @@ from ladderboard.holdout import (
 from ladderboard.ledger import ScoredQuestion, SecretSide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from ladderboard.board._access import Caller, Quota
     from ladderboard.board._board import BoardContext
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from ladderboard.board._rules import Rules
     from ladderboard.board._store import PreparedFile
     from ladderboard.bounds import Certificate
+    from ladderboard.files import Roster
     from ladderboard.ledger import (
         BookTransaction,
         Moment,
@@ -75,7 +77,10 @@ if TYPE_CHECKING:
         Receipt,
         RecordedAnswer,
     )
+    from ladderboard.losses import Loss
     from ladderboard.mechanisms import Release
+
+    Sandbox = Callable[[], AbstractContextManager["ParseSubmission"]]
 
 _FRESH_SECONDS = 1.0  # in which a check before the body is good enough to score it
 _MAX_MESSAGE = 500  # characters
@@ -239,13 +244,16 @@ class SubmissionRequest(NamedTuple):
 
 
 class _CheckedSubmission(NamedTuple):
-    """A submission whose sender and limits were checked, and its question, not scored."""
+    """A submission whose sender and limits were checked, and its question, not scored.
+
+    ``earlier`` is the answer that it got before, if it is known.
+    """
 
     request: SubmissionRequest
     row: BoardRow
     team: TeamRow
     question: ScoredQuestion
-    is_new: bool
+    earlier: RecordedAnswer | None
 
 
 class _ScoredSubmission(NamedTuple):
@@ -309,10 +317,10 @@ class SubmissionService:
         with board.book.reading_latest() as view:
             row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
-                mark = board.book.idempotency_dedupe_key(
+                key = board.book.idempotency_dedupe_key(
                     ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
                 )
-                if mark is not None and view.find_by_dedupe_key(mark) is not None:
+                if key is not None and view.find_by_dedupe_key(key) is not None:
                     return AuthorizedUpload(row, None, time)
             moment = board.book.environment.moment(view)
             incoming = _PendingUpload(received, 1)
@@ -370,7 +378,7 @@ class SubmissionService:
             checked = [_attempt(self._check, view, request) for request in requests]
         scored = [
             _attempt(self._score, item)
-            if isinstance(item, _CheckedSubmission) and item.is_new
+            if isinstance(item, _CheckedSubmission) and item.earlier is None
             else item
             for item in checked
         ]
@@ -380,7 +388,7 @@ class SubmissionService:
         return [
             item
             if isinstance(item, Exception)
-            else _attempt(self._finish, item, None)
+            else _attempt(self._finish, item, _attempt(self._repeat_answer, item))
             if isinstance(item, _CheckedSubmission)
             else _attempt(self._finish, item.checked, next(recorded))
             for item in scored
@@ -399,15 +407,15 @@ class SubmissionService:
             row, team_row = fresh
         key, digest = incoming.idempotency_key, incoming.submission.digest
         question = board.question_for(row, team_row, digest, key=key)
-        is_new = board.book.read_duplicate(view, question) is None
-        if is_new:
+        earlier = board.book.read_duplicate(view, question)
+        if earlier is None:
             state = view.known_state  # read before the lookup, or with it
             question = question._replace(unanswered_at=None if state is None else state.head)
             board.check_predictions(row, incoming.submission)
             if fresh is None or self._may_fill_storage(row, incoming):
                 moment = board.book.environment.moment(view)
                 self._refuse_if_not_allowed_now(view, row, team_row, incoming, moment, cache=True)
-        return _CheckedSubmission(request, row, team_row, question, is_new)
+        return _CheckedSubmission(request, row, team_row, question, earlier)
 
     def _score(self, checked: _CheckedSubmission) -> _ScoredSubmission:
         """Score a submission, and prepare its predictions for the store."""
@@ -421,15 +429,13 @@ class SubmissionService:
         return _ScoredSubmission(submission_id, checked, questions, prepared)
 
     def _finish(
-        self, checked: _CheckedSubmission, outcome: _RecordedAnswer | Exception | None
+        self, checked: _CheckedSubmission, outcome: _RecordedAnswer | Exception
     ) -> SubmissionAnswer:
-        """Return the answer to what was recorded now, or earlier if nothing was."""
+        """Return the answer to what was recorded now or earlier."""
         if isinstance(outcome, _LabelsChanged):
             return self._answer_one(checked.request._replace(authorized=None))
         if isinstance(outcome, Exception):
             raise outcome
-        if outcome is None:
-            outcome = self._repeat_answer(checked)
         redact = _must_redact(outcome.board, checked.request.caller)
         return self._build_answer(outcome, redact=redact)
 
@@ -440,12 +446,14 @@ class SubmissionService:
         return answer
 
     def _repeat_answer(self, checked: _CheckedSubmission) -> _RecordedAnswer:
-        """Repeat the answer to a question; a new idempotency key is recorded for it."""
+        """Repeat an earlier answer; a new idempotency key is recorded for it."""
         board, number, question = self._board, checked.team.number, checked.question
+        key, earlier = board.book.idempotency_dedupe_key(question), checked.earlier
         with board.reading() as view:
             row, team_row = read_board_and_team(view, number, checked.request.sender)
-            earlier = board.book.read_duplicate(view, question)
-            if earlier is not None and self._is_idempotency_key_known(view, question):
+            if earlier and (key is None or view.find_by_dedupe_key(key) == earlier.entry_number):
+                # An entry never changes; bound and quota need rows and state of one moment.
+                earlier = earlier._replace(chain_state=view.chain_state())
                 return self._answer_duplicate(view, row, team_row, earlier)
         return board.queue.run(
             lambda transaction: self._answer_retry(transaction, number, question)
@@ -493,11 +501,6 @@ class SubmissionService:
                 )
                 statements += self._board.book.statements_for(book, question, answer=False)
         return statements
-
-    def _is_idempotency_key_known(self, view: ReadView, question: ScoredQuestion) -> bool:
-        """Return whether the idempotency key, if any, is recorded for this question."""
-        mark = self._board.book.idempotency_dedupe_key(question)
-        return mark is None or view.find_by_dedupe_key(mark) is not None
 
     def _answer_retry(
         self, transaction: BookTransaction, number: int, question: ScoredQuestion
@@ -774,16 +777,6 @@ def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
     if recorded.quota.next is not None and tightest.remaining == 0:
         text = f"{text[:-1]} now; next at {format_utc(recorded.quota.next, up=True)}."
     return " ".join([text, *format_further(rules, recorded.further)])
-
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
-
-    from ladderboard.files import Roster
-    from ladderboard.losses import Loss
-
-    Sandbox = Callable[[], AbstractContextManager["ParseSubmission"]]
 
 
 class ParseSubmission(Protocol):

@@ -60,7 +60,7 @@ class Reply:
     again
         Whether the same predictions were asked before, so that this question is free.
     proven
-        Whether a new best is proven better than the one before on its ladder: no such mark is ever
+        Whether a new best is proven better than the one before on its ladder: no such proof is ever
         false, with the guard's probability 1 - beta. None if it was not tested.
     metric
         The name of the guard's metric; None if it has a loss only.

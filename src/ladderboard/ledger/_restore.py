@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from ladderboard.ledger._vault import RecordReader, RecordWriter
     from ladderboard.mechanisms import Mechanism
 
-_ENCRYPTION_BYTES = (
-    b"\0",
-    b"\1",
-)  # the first byte of what ``Encryption.encrypt`` returns; other values were never secret
+# The first byte of what ``Encryption.encrypt`` returns; other values were never secret.
+_ENCRYPTION_BYTES = (b"\0", b"\1")
 _PAGE = 500
 _LADDERS = "SELECT number, name FROM main.ladder WHERE book = ? ORDER BY number"
-_MARKS = "SELECT mark, number FROM main.mark WHERE book = ? AND mark > ? ORDER BY mark LIMIT ?"
+_DEDUPE_KEYS = (
+    "SELECT mark, number FROM main.mark WHERE book = ? AND mark > ? ORDER BY mark LIMIT ?"
+)
 _KEPT = "SELECT name FROM main.kept WHERE book = ? ORDER BY name"
 
 
@@ -105,9 +105,9 @@ def export_book(view: ReadView, encryption: Encryption, records: RecordWriter) -
         state = _require(view.ladder_state(number))
         records.write_record("ladder", [number, name, encryption.decrypt(f"state {number}", state)])
     last = b""
-    while rows := view.query(_MARKS, (view.book_id, last, _PAGE)):
-        for mark, number in rows:
-            records.write_record("mark", [mark, number])
+    while rows := view.query(_DEDUPE_KEYS, (view.book_id, last, _PAGE)):
+        for dedupe_key, number in rows:
+            records.write_record("mark", [dedupe_key, number])
         last = rows[-1][0]
     for (name,) in view.query(_KEPT, (view.book_id,)):
         stored = _require(view.get_value(name))
@@ -151,12 +151,12 @@ def import_book(
     for number, ladder, state in records.read_section("ladder"):
         encrypted = encryption.encrypt(f"state {number}", state)
         view.add_ladder(number, ladder, encrypted, changes=changes[number])
-    for mark, number in records.read_section("mark"):
+    for dedupe_key, number in records.read_section("mark"):
         if not 0 <= number < chain_state.entries:
             raise BrokenLedger(
                 f"A key of a submission belongs to entry {number}, which is missing."
             )
-        view.add_dedupe_key(mark, number)
+        view.add_dedupe_key(dedupe_key, number)
     for value_name, value, closed in records.read_section("kept"):
         if value_name == COPY or (not closed and value[:1] in _ENCRYPTION_BYTES):
             raise BrokenLedger("The dump has a stored value that no ledger has.")

@@ -57,12 +57,11 @@ from ladderboard.ledger import (
 from ladderboard.server._settings import find_settings, sqlite_path, unknown_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Run = Callable[..., list[tuple[Any, ...]]]
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ladderboard.server._settings import ResolvedSettings
+
+    Run = Callable[..., list[tuple[Any, ...]]]
 
 
 class Finding(NamedTuple):
@@ -115,7 +114,7 @@ def other_readers(path: Path) -> str:
 
 
 SCHEMA = "ladderboard"
-_TIMEOUT_SECONDS = 5  # seconds
+_TIMEOUT_SECONDS = 5
 _SUBJECT = "database"
 _SQLITE_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 _POSTGRES_TABLES = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = ?"
@@ -483,7 +482,7 @@ def _is_same_folder(key_file: Path, database: Path) -> bool:
 
 
 _MIN_PYTHON = (3, 11)
-_PORT_TIMEOUT_SECONDS = 2.0  # seconds
+_PORT_TIMEOUT_SECONDS = 2.0
 _LOW_SPACE, _NO_SPACE = 1 << 30, 100 << 20
 
 

@@ -14,7 +14,7 @@ from ladderboard.server._context import PRIVATE, ServerContext, get_context, mak
 
 router = make_router("server", prefix="")
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
-_TIMEOUT_SECONDS = 5.0  # seconds
+_TIMEOUT_SECONDS = 5.0
 _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
 
 

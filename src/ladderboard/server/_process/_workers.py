@@ -26,14 +26,12 @@ from ladderboard.server._process._listener import (
 from ladderboard.server._process._shutdown import GRACE, has_terminal, is_terminal_closed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
 
     from ladderboard.server._log import ServerLog
 
     Started = tuple[subprocess.Popen[bytes], socket.socket]
-    from collections.abc import Sequence
-    from typing import NoReturn
-
 
 REPLACED_SIGNAL = "SIGUSR1"
 """Tells a worker that another one has taken over."""

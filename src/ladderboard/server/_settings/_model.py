@@ -1,7 +1,7 @@
 """All settings of a server, each named once: as a field of ``Settings``.
 
 The settings file, the environment, the options of ``ladderboard serve``, ``ladderboard settings``
-and the table in docs/reference/settings.md are made from these fields.
+and docs/reference/all-settings.md are made from these fields.
 """
 
 from __future__ import annotations

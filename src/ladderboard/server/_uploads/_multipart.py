@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAX_HEADERS, _MAX_HEADER_BYTES = 8, 4096
-_MAX_MESSAGE_BYTES = 10_000  # bytes
+_MAX_MESSAGE_BYTES = 10_000
 _SUFFIXES = {
     "csv": "csv", "txt": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl",
 }  # fmt: skip
