@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ladderboard.losses import LOSSES, Custom, Loss
+from ladderboard.losses import LOSSES, METRICS, Custom, Loss
 from ladderboard.mechanisms import MECHANISMS, Mechanism
 
 SOURCE = Path(__file__).parent.parent / "src" / "ladderboard"
-# The name of a mechanism or loss: a name such as "ladder" is also a field of a ledger's entry.
 NAMED = {"loss", "mechanism", "metric"}
+NAMES = {*LOSSES, *METRICS, *MECHANISMS}
+# Comparisons with a word that is also the name of something else.
+OTHER_NAMES = {
+    "name == 'one_bit'": "the attack",
+    "source.name == 'score'": "a column",
+    "kind == 'ladder'": "an entry of the ledger",
+    "fields['kind'] == 'ladder'": "an entry of the ledger",
+}
 
 
 def concrete_classes():
@@ -48,6 +55,12 @@ def is_name_of_one(node):
     return False
 
 
+def registered_names(node):
+    """Return the registered names that an expression is, or that are items of it."""
+    items = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+    return {item.value for item in items if isinstance(item, ast.Constant)} & NAMES
+
+
 def calls(node, *names):
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") in names
 
@@ -63,12 +76,22 @@ def asks_for_kind(node):
             (asks_type and any(map(named_classes, sides)))
             or any(isinstance(side, ast.Name) and side.id in CLASSES for side in sides)
             or any(map(is_name_of_one, sides))
+            or (any(map(registered_names, sides)) and ast.unparse(node) not in OTHER_NAMES)
         )
     if isinstance(node, ast.MatchClass):
         return bool(named_classes(node.cls))
+    if isinstance(node, ast.MatchValue):
+        return bool(registered_names(node.value))
+    return is_table_of_kinds(node)
+
+
+def is_table_of_kinds(node):
+    """Return whether a node is a table of losses or mechanisms, or looks one of them up."""
     if isinstance(node, ast.Dict):
         return any(isinstance(key, ast.Name) and key.id in CLASSES for key in node.keys)
-    return False
+    if isinstance(node, ast.Set):
+        return len(registered_names(node)) > 1
+    return isinstance(node, ast.Subscript) and is_name_of_one(node.slice)
 
 
 def type_switches(source):
@@ -102,6 +125,12 @@ def test_no_package_asks_for_the_class_or_name_of_a_loss_or_mechanism():
         "opening['loss']['loss'] == Shortfall.name",
         "board['mechanism']['mechanism'] == 'one_bit'",
         "{Noisy: 'text'}",
+        "board.key == 'exact'",
+        "'ladder' != key",
+        "name in ('rmse', 'mae')",
+        "_ACRONYMS = {'rmse', 'mae'}",
+        "TEXTS[mechanism.name]",
+        "match key:\n    case 'growing_ladder':\n        pass",
         "match loss:\n    case ZeroOne():\n        pass",
         "match loss:\n    case losses.ZeroOne(classes=None):\n        pass",
     ],
@@ -119,6 +148,8 @@ def test_the_search_finds_every_way_to_ask(code):
         "type(loss) in LOSSES.values()",
         "{'exact': Exact()}",
         "rules['ladder'] == 'board'",
+        "fields['kind'] == 'ladder'",
+        "{'rules', 'ladder'}",
         "team.name == name",
     ],
 )

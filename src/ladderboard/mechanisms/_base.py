@@ -235,6 +235,13 @@ class Mechanism(ABC):
         """
         return None
 
+    def explain(self, n: int) -> str:
+        """Return for people what is released on n examples: a sentence without its full stop."""
+        step = self.comparison(n).step
+        gain = f"by a step of {step:.3f}" if step else self.required_gain
+        model = "Says only whether a model" if self.hides_value else "Releases a score only if it"
+        return f"{model} beats the best {gain}"
+
     @property
     def paper_origin(self) -> PaperSettings | None:
         """The paper's settings if this is exactly the paper's mechanism with them."""

@@ -55,6 +55,10 @@ class ScoreMechanism(Mechanism):
         scores = [self.score(risk, row) for risk, row in zip(risks.tolist(), rows, strict=True)]
         return np.array(scores, dtype=np.float64)
 
+    def explain(self, n: int) -> str:
+        """Return how the score of every question is altered, if it is."""
+        return f"Releases every score {self.altered_how or 'exactly'}"
+
     def begin(self, setup: Setup, draws: Draws) -> BestScoreState:
         """Return the state before the first score."""
         return BestScoreState(None)

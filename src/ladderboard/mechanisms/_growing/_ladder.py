@@ -491,6 +491,10 @@ class GrowingLadder(Mechanism):
             step=step, compare_noise=compare, release_noise=release, grid=grid
         )
 
+    def explain(self, n: int) -> str:
+        """Return the first step; the others are larger."""
+        return f"A Ladder with steps that grow from {self.comparison(n).step:.3f} with every record"
+
     def transcript(self, setup: Setup) -> Transcript:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
         return growing_transcript(self, setup)

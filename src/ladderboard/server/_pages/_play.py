@@ -27,6 +27,12 @@ CHOICES: dict[str, tuple[int, ...]] = {
 }
 _CHOICE_NAMES = {"n": "Hidden labels", "questions": "Submissions", "noise": "Noise"}
 NOISES = {"none": "none", "half": "half", "calibrated": "as calibrated", "double": "double"}
+_NOISE_TEXTS = {
+    "none": "here without its noise",
+    "half": "with half of its noise",
+    "calibrated": "with noise in every comparison",
+    "double": "with twice its noise",
+}
 BOARDS = {"exact": "Exact scores", "ladder": "Ladder", "growing_ladder": "Growing Ladder"}
 ATTACKS = {"shifted_majority": "patient attack", "majority": "majority attack"}
 _DEFAULT_CHOICE = (1_000, 1_000, "calibrated")
@@ -99,11 +105,16 @@ class Curve(NamedTuple):
         return self.shown[-1] - self.true_accuracy
 
 
-class SimulatedBoard(NamedTuple):
-    """A simulated board and both attacks on it."""
+_BoardKey = tuple[int, int, str, str | None]
 
-    key: str
+
+class SimulatedBoard(NamedTuple):
+    """A simulated board and both attacks on it; ``noise`` is None if there is no choice of it."""
+
     n: int
+    questions: int
+    key: str
+    noise: str | None
     mechanism: Mechanism
     patient: Curve
     majority: Curve
@@ -125,15 +136,15 @@ class SimulatedBoard(NamedTuple):
 
 
 def simulated_board(choice: PlayChoice, key: str) -> SimulatedBoard:
-    """Return the simulated board for a choice; the noise matters for the Growing Ladder only."""
-    noise = choice.noise if key == "growing_ladder" else None
-    return _load_boards()[choice.n, choice.questions, key, noise]
+    """Return the simulated board for a choice, with its noise if there is a choice of it."""
+    boards, game = _load_boards(), (choice.n, choice.questions, key)
+    return boards.get((*game, choice.noise)) or boards[*game, None]
 
 
 @cache
-def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
-    curves: dict[Any, dict[str, Curve]] = {}
-    mechanisms: dict[Any, Mechanism] = {}
+def _load_boards() -> dict[_BoardKey, SimulatedBoard]:
+    curves: dict[_BoardKey, dict[str, Curve]] = {}
+    mechanisms: dict[_BoardKey, Mechanism] = {}
     for scene in _RECORDED_GAMES["scenes"]:
         key = scene["n"], scene["questions"], scene["board"], scene["noise"]
         shown = tuple(value / _SCALE for value in accumulate(scene["shown"], max))
@@ -142,9 +153,7 @@ def _load_boards() -> dict[tuple[int, int, str, str | None], SimulatedBoard]:
         )
         mechanisms[key] = mechanism(scene["mechanism"])
     return {
-        key: SimulatedBoard(
-            key[2], key[0], mechanisms[key], attacks["shifted_majority"], attacks["majority"]
-        )
+        key: SimulatedBoard(*key, mechanisms[key], attacks["shifted_majority"], attacks["majority"])
         for key, attacks in curves.items()
     }
 
@@ -303,19 +312,10 @@ def cost_text(gain: float) -> str:
     return f"gains below {gain:.3f} may not show."
 
 
-def describe_board(board: SimulatedBoard, choice: PlayChoice) -> str:
+def describe_board(board: SimulatedBoard) -> str:
     """Return a sentence about what a board reveals."""
-    mechanism: Any = board.mechanism
-    if board.key == "exact":
-        return "Releases every score exactly."
-    if board.key == "ladder":
-        return f"Releases a score only if it beats the best by a step of {mechanism.step:.3f}."
-    noise = {"none": "here without its noise", "half": "with half of its noise"}
-    noise |= {"calibrated": "with noise in every comparison", "double": "with twice its noise"}
-    first = mechanism.comparison(choice.n).step
-    return (
-        f"A Ladder with steps that grow from {first:.3f} with every record, {noise[choice.noise]}."
-    )
+    rule = board.mechanism.explain(board.n)
+    return f"{rule}." if board.noise is None else f"{rule}, {_NOISE_TEXTS[board.noise]}."
 
 
 def noise_costs(choice: PlayChoice) -> list[dict[str, Any]]:
@@ -375,7 +375,7 @@ def _template_variables(choice: PlayChoice) -> dict[str, Any]:
         {
             "key": board.key,
             "name": board.name,
-            "about": describe_board(board, choice),
+            "about": describe_board(board),
             "picture": draw_board(board, choice.questions),
             "curves": [(curve, gap_text(curve.gap)) for curve in board.curves],
             "cost": cost_text(board.undetected_gain),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from ladderboard._formatting import (
     format_status,
     round_up,
 )
+from ladderboard.losses import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -159,8 +161,12 @@ def relative_element(time: str, now: int) -> Markup:
     )
 
 
-_ACRONYMS = {"auc", "bleu", "cer", "crps", "f1", "iou", "mae", "mape", "mcc", "mrr", "mse", "msle"}
-_ACRONYMS |= {"ndcg", "r2", "rmse", "rmsle", "rmspe", "smape", "wer"}
+_ACRONYMS = {
+    word.lower()
+    for recipe in METRICS.values()
+    for word in re.findall(r"\w+", recipe.title or "")
+    if sum(not letter.islower() for letter in word) > 1
+}
 
 
 def metric_title(name: str) -> str:
