@@ -184,9 +184,11 @@ class Breakthroughs(HonestAnalyst):
     def true_risks(self, questions: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return variations of the best model so far, and a few better ones."""
         count = min(self.records, questions - 1)
-        at = np.zeros(questions, dtype=np.int64)
-        at[1 + rng.permutation(questions - 1)[:count]] = 1
-        best = self.first * (self.last / self.first) ** (np.cumsum(at) / max(count, 1))
-        worse = np.where((at == 1) | (np.arange(questions) == 0), 0.0, rng.random(questions) / 2)
+        is_record = np.zeros(questions, dtype=np.int64)
+        is_record[1 + rng.permutation(questions - 1)[:count]] = 1
+        best = self.first * (self.last / self.first) ** (np.cumsum(is_record) / max(count, 1))
+        worse = np.where(
+            (is_record == 1) | (np.arange(questions) == 0), 0.0, rng.random(questions) / 2
+        )
         risks: NDArray[np.float64] = np.minimum(best * (1 + worse), 1.0)
         return risks

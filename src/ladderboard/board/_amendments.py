@@ -548,9 +548,9 @@ def differing_parts(name: str, one: Any, other: Any) -> Iterator[tuple[str, Any,
             if one.get(key) != other.get(key):
                 yield from differing_parts(f"{name}.{key}", one.get(key), other.get(key))
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for at, pair in enumerate(zip(one, other, strict=True)):
+        for index, pair in enumerate(zip(one, other, strict=True)):
             if pair[0] != pair[1]:
-                yield from differing_parts(f"{name}[{at}]", *pair)
+                yield from differing_parts(f"{name}[{index}]", *pair)
     else:
         name = re.sub(r"\bquestions$", "submissions", re.sub(r"^loss\b", "metric", name))
         yield re.sub(r"^phases\[\d+\]\.", "", name), one, other
@@ -562,7 +562,7 @@ def _quote_difference(value: Any, other: Any) -> str:
     if len(text) <= _MAX_SHOWN:
         return _settings.safe_repr(value) if isinstance(value, str) else text
     pairs = enumerate(zip(text, other_text, strict=False))
-    same = next((at for at, (one, two) in pairs if one != two), len(other_text))
+    same = next((index for index, (one, two) in pairs if one != two), len(other_text))
     start = max(same - _MAX_SHOWN // 4, 0)
     part = text[start : start + _MAX_SHOWN]
     return f"{'...' * (start > 0)}{part}{'...' * (start + _MAX_SHOWN < len(text))}"

@@ -447,8 +447,8 @@ class BoardContext:
                 team, metric = fields["asker"], fields.get("metric", 0)
                 if metric and names[fields["ladder"]] == self.ladder_of(in_epoch, team, metric):
                     before = values.get(team, (None,) * len(metrics))
-                    at = metrics.index(metric)
-                    values[team] = (*before[:at], fields["value"], *before[at + 1 :])
+                    index = metrics.index(metric)
+                    values[team] = (*before[:index], fields["value"], *before[index + 1 :])
             cached = _FurtherReleases(epoch, state, values)
             self._further[as_frozen] = cached
         return cached.values

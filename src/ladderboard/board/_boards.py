@@ -415,7 +415,7 @@ class Boards:
         rules = folder.rules
         table = folder.table if rules.loss.uses_labels else folder.table.without_labels()
         scorers = make_scorers(table, rules, "public")
-        scorer, live = scorers[0], [scorers[at] for at in rules.live_metrics]
+        scorer, live = scorers[0], [scorers[number] for number in rules.live_metrics]
         worth = int(scorer.grouping.effective_n)
         mechanism = self._mechanism or rules.mechanism_for(worth)
         if mechanism.needs == "losses" and (

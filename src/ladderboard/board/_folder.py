@@ -328,11 +328,11 @@ def read_data_files(path: Path | str) -> dict[str, Path]:
 
 def _find_data_files(folder: Path, sample: Path | None, problems: RuleProblems) -> dict[str, Path]:
     """Return the sample and the files in ``data``; note those that cannot be offered."""
-    place = folder / _DATA
-    names = sorted(path.name for path in place.iterdir()) if place.is_dir() else []
+    data = folder / _DATA
+    names = sorted(path.name for path in data.iterdir()) if data.is_dir() else []
     names = [name for name in names if not name.startswith(".")]
     paths = {
-        name: place / name for name in names if _check_inside(folder, f"{_DATA}/{name}", problems)
+        name: data / name for name in names if _check_inside(folder, f"{_DATA}/{name}", problems)
     }
     if sample is not None:
         paths.setdefault(sample.name, sample)
@@ -706,7 +706,7 @@ def import_codabench(source: Path, folder: Path, metric: str | None) -> tuple[li
         lines = body.decode("utf-8-sig").split("\n")
         labels = [line.strip() for line in lines if line.strip()]
         body = "\n".join(
-            ["id,label", *(f"{at},{label}" for at, label in enumerate(labels)), ""]
+            ["id,label", *(f"{number},{label}" for number, label in enumerate(labels)), ""]
         ).encode()
     rules = _KAGGLE_RULES.format(
         title=_quote_yaml(str(settings.get("title") or source.resolve().name)),

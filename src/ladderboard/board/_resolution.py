@@ -86,40 +86,40 @@ def describe_board_gains(
     rules: Rules, mechanism: Mechanism, n: int, near: BaselineScore | None
 ) -> str:
     """Return the smallest gains that a board shows, in a sentence."""
-    here = _by_teams(rules, board_resolution(rules, mechanism, n, near))
-    return describe_gains(here, **_words(rules, here))
+    resolution = _by_teams(rules, board_resolution(rules, mechanism, n, near))
+    return describe_gains(resolution, **_words(rules, resolution))
 
 
 def describe_board_resolution(
     rules: Rules, mechanism: Mechanism, n: int, near: BaselineScore | None
 ) -> list[str]:
     """Return the same, what an attacker could gain, and what four times the rows would bring."""
-    here = _by_teams(rules, board_resolution(rules, mechanism, n, near))
+    resolution = _by_teams(rules, board_resolution(rules, mechanism, n, near))
     more = MORE_ROWS * n
     if near is not None and near.standard_error is not None:
         near = near._replace(standard_error=near.standard_error / math.sqrt(MORE_ROWS))
     return describe_resolution(
-        here,
-        **_words(rules, here),
+        resolution,
+        **_words(rules, resolution),
         with_more_rows=None
         if rules.mechanism is not None
         else board_resolution(rules, rules.mechanism_for(more), more, near),
     )
 
 
-def _by_teams(rules: Rules, here: Resolution) -> Resolution:
+def _by_teams(rules: Rules, resolution: Resolution) -> Resolution:
     """Return a resolution by teams: each has a ladder for each live metric; baselines are none."""
     teams = 1 if rules.ladder == "board" else rules.teams
-    accounts = max(here.accounts // rules.answers, 1)
-    return replace(here, teams=teams, accounts=min(accounts, teams))
+    accounts = max(resolution.accounts // rules.answers, 1)
+    return replace(resolution, teams=teams, accounts=min(accounts, teams))
 
 
-def _words(rules: Rules, here: Resolution) -> dict[str, Any]:
+def _words(rules: Rules, resolution: Resolution) -> dict[str, Any]:
     """Return the score for which gains are stated, and how gains are formatted."""
     display = rules.display
     return {
-        "near": f"{display.name} {format_digits(display.metric_value(here.released), 3)}",
-        "gain_text": lambda gain: display.gain_text(gain, here.released),
+        "near": f"{display.name} {format_digits(display.metric_value(resolution.released), 3)}",
+        "gain_text": lambda gain: display.gain_text(gain, resolution.released),
     }
 
 

@@ -293,30 +293,30 @@ class PlannedMetric:
             return None
         from ladderboard.losses import metric as make_metric  # noqa: PLC0415 - most plans have none
 
-        found: Metric = make_metric(metric) if isinstance(metric, str) else metric
+        chosen: Metric = make_metric(metric) if isinstance(metric, str) else metric
         if standard_error is not None:
-            if found.loss.is_binary:
+            if chosen.loss.is_binary:
                 raise InvalidSetting(
-                    f"The standard error of {found.label} follows from its value; give best alone."
+                    f"The standard error of {chosen.label} follows from its value; give best alone."
                 )
             standard_error = _settings.number("standard_error", standard_error, above=0)
-            if best is None and found.shown_as == "root":
+            if best is None and chosen.shown_as == "root":
                 raise InvalidSetting(
-                    f"A gain in {found.label} depends on where it is made; give best, too."
+                    f"A gain in {chosen.label} depends on where it is made; give best, too."
                 )
         if standard_error is None:
-            planned = cls(found, **_assume_spread(found, best, positives))
+            planned = cls(chosen, **_assume_spread(chosen, best, positives))
         elif positives is not None:
             raise InvalidSetting("Give standard_error or positives, not both.")
         else:
-            planned = cls(found, None, standard_error)
+            planned = cls(chosen, None, standard_error)
         if best is None:
             return planned
         best = _settings.number("best", best)
         cost = planned._cost(best)
-        if cost <= 0 or (found.loss.is_binary and cost >= 1):
+        if cost <= 0 or (chosen.loss.is_binary and cost >= 1):
             raise InvalidSetting(
-                f"best must be a score of {found.label} that can be improved; got {best:g}."
+                f"best must be a score of {chosen.label} that can be improved; got {best:g}."
             )
         return replace(planned, best=best)
 

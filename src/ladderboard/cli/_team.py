@@ -187,24 +187,24 @@ def invite(
     that fill in the form.
     """
     address = None if url is None else parse_address(url)
-    place = None if address is None else f"{address.url}/boards/{board}/join"
+    join_url = None if address is None else f"{address.url}/boards/{board}/join"
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
         end = opened.teams.invitation_end(time.time(), days)
         tokens = [opened.teams.invite(organiser(), days=days) for _ in range(count)]
     if address is not None and _settings.is_loopback(address.host):
         echo_err(f"Only this machine reaches {address.url}; give its public address with --url.")
-    links = [token if place is None else f"{place}#{token}" for token in tokens]
+    links = [token if join_url is None else f"{join_url}#{token}" for token in tokens]
     if as_json:
-        listed = {"invitations": tokens, "urls": [] if place is None else links}
+        listed = {"invitations": tokens, "urls": [] if join_url is None else links}
         left = (end - time.time()) / 86400 if days is None else days
         times = {"days": round(left, 4), "expires": format_time(end)}
         echo_json({"board": board, "invitation": tokens[0], **times, **listed})
         return
     what = "An invitation" if count == 1 else f"{count:,} invitations"
-    each = "" if count == 1 else " each"
+    share = "" if count == 1 else " each"
     until = format_minute(format_time(end))
-    echo_secret(f"{what} to {board} (for one team{each}, valid until {until} UTC)", *links)
+    echo_secret(f"{what} to {board} (for one team{share}, valid until {until} UTC)", *links)
 
 
 def list_(

@@ -211,10 +211,10 @@ def find_label_column(
     }
     label_columns = table.labels.T if table.labels.ndim == 2 else [table.labels]
     for used, rows in _align_rows(by_name, table, columns):
-        kept = np.flatnonzero(rows >= 0)
+        matched = np.flatnonzero(rows >= 0)
         for name, column in by_name.items():
             if name not in used and any(
-                _tells_labels(column, kept, np.asarray(labels)[rows[kept]])
+                _tells_labels(column, matched, np.asarray(labels)[rows[matched]])
                 for labels in label_columns
             ):
                 return name

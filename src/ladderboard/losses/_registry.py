@@ -242,8 +242,10 @@ class WeightedSum(Loss):
     parts: tuple[tuple[Metric, float], ...]
 
     def __post_init__(self) -> None:
-        made = isinstance(self.parts, tuple) and all(isinstance(item, tuple) for item in self.parts)
-        parts = list(self.parts if made else _read_parts(self.parts))
+        is_read = isinstance(self.parts, tuple) and all(
+            isinstance(item, tuple) for item in self.parts
+        )
+        parts = list(self.parts if is_read else _read_parts(self.parts))
         if len(parts) < 2 or len({part for part, _ in parts}) < len(parts):
             raise InvalidSetting(
                 "A weighted sum needs at least two different metrics; "
@@ -515,10 +517,10 @@ def _sum_metric(parts: Any, common: dict[str, Any]) -> Metric:
     return _show_sum(WeightedSum(parts))
 
 
-def _show_sum(made: WeightedSum) -> Metric:
-    formula = made.formula
+def _show_sum(weighted_sum: WeightedSum) -> Metric:
+    formula = weighted_sum.formula
     name = formula if len(formula) <= _MAX_FORMULA else WeightedSum.name
-    return Metric(name, made, made.shown_as)
+    return Metric(name, weighted_sum, weighted_sum.shown_as)
 
 
 def _setting_names_of(name: str) -> set[str]:
@@ -608,10 +610,10 @@ def _custom_metric(name: str, params: dict[str, Any]) -> Metric:
         whole = name == WholeSample.name
     if not whole:
         return Metric(name, _create_loss(Custom, "custom", params))
-    made = _create_loss(WholeSample, WholeSample.name, params)
+    whole_sample = _create_loss(WholeSample, WholeSample.name, params)
     title = str(params.get("function")).rpartition(":")[2]
     higher = params.get("direction", "higher") == "higher"
-    return Metric(title, made, "complement" if higher else "scaled")
+    return Metric(title, whole_sample, "complement" if higher else "scaled")
 
 
 def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params: Any) -> Loss:

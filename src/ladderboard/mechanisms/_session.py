@@ -182,19 +182,19 @@ class ComparisonSettings(NamedTuple):
     compares_released: bool = False
 
 
-def changes_of_others(own: int, largest_sum: int, smallest: int) -> int:
+def changes_of_others(own_changes: int, largest_sum: int, smallest: int) -> int:
     """Return the changes of the k other ladders that changed most.
 
     ``largest_sum`` and ``smallest`` are the sum and the minimum of the k + 1 largest numbers of
     changes, this ladder's among them; of all numbers if there are fewer ladders. If this ladder is
     one of the k + 1, the others are the k wanted; if not, the smallest is left out.
 
-    >>> changes_of_others(own=7, largest_sum=7 + 4, smallest=4)
+    >>> changes_of_others(own_changes=7, largest_sum=7 + 4, smallest=4)
     4
-    >>> changes_of_others(own=1, largest_sum=7 + 4, smallest=4)
+    >>> changes_of_others(own_changes=1, largest_sum=7 + 4, smallest=4)
     7
     """
-    return largest_sum - max(own, smallest)
+    return largest_sum - max(own_changes, smallest)
 
 
 class LadderChanges:

@@ -159,7 +159,7 @@ class LedgerRules:
     def live_metrics(self) -> list[int]:
         """The places of the metrics that answer every submission; 0 is the first."""
         further = self.board.get("metrics", ()) if self.is_board else ()
-        live = [at for at, item in enumerate(further, 1) if item.get("show") == "live"]
+        live = [number for number, item in enumerate(further, 1) if item.get("show") == "live"]
         return [0, *live]
 
     @property
@@ -436,7 +436,7 @@ class HistoryChecker:
         if self._awaited:
             raise broken_entry(number, "the submission before it was not answered by all metrics")
         if len(self.rules.live_metrics) > 1:
-            self._awaited = [(at, fields["asker"]) for at in self.rules.live_metrics[1:]]
+            self._awaited = [(metric, fields["asker"]) for metric in self.rules.live_metrics[1:]]
         return False
 
     def _check_team(self, number: int, fields: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ def _standing_ranks(history: HistoryChecker, rows: RankingRows) -> dict[str, int
     values = {
         row["team"]: [
             row["released"],
-            *(history.best_by_metric.get((row["team"], at)) for at in live),
+            *(history.best_by_metric.get((row["team"], number)) for number in live),
         ]
         for row in rows
     }

@@ -92,7 +92,7 @@ class RiskChecker:
             return
         table, grouping = self.tables[0], scorer.grouping
         stated = [rules[name] for name in ("n", "rows", "kind", "weighted")]
-        live = [self.find_scorer(0, metric=at) for at in self.live]
+        live = [self.find_scorer(0, metric=number) for number in self.live]
         if None in live:
             return  # a custom metric, of which nothing can be checked
         zero_one = all(other is not None and other.zero_one for other in live)
@@ -142,7 +142,9 @@ class RiskChecker:
     def find_final_scorers(self) -> list[Scorer | None]:
         """Return the scorers of the private split, one for each metric; None for a custom one."""
         epoch = len(self.tables) - 1
-        return [self.find_scorer(epoch, "private", at) for at in range(1 + len(self.further))]
+        return [
+            self.find_scorer(epoch, "private", number) for number in range(1 + len(self.further))
+        ]
 
 
 def rescore_file(

@@ -287,11 +287,11 @@ class PlacementPlan:
             return
         # The last level is followed by itself: from the lowest value upwards.
         for cell in range(len(self.values)):
-            here = slice(cell, cell + 1)
+            cells = slice(cell, cell + 1)
             self._solve_cells(
-                level, here, chances[here], gains[here], possible[here], under[here], level
+                level, cells, chances[cells], gains[cells], possible[cells], under[cells], level
             )
-            self._jump(level, here, level)
+            self._jump(level, cells, level)
 
     def _choices(
         self, level: int

@@ -559,9 +559,9 @@ class _Table:
             }
         )
 
-    def limit(self, what: str, figure: Mean, most: float) -> None:
+    def limit(self, what: str, figure: Mean, limit: float) -> None:
         """Keep a line that the settings must not exceed."""
-        self.lines.append(Line(what, figure.mean, figure.error, most))
+        self.lines.append(Line(what, figure.mean, figure.error, limit))
 
     def head(self, *columns: str) -> None:
         """Begin the Markdown table."""
@@ -775,8 +775,8 @@ class _AccountsTable(_Table):
             quiet = self.study.mean(self.quiet[size])
             self.note("quiet", *size, GROWING, quiet)
             self.row(_size_text(*size), one, *several, *ratios, quiet)
-            for (accounts, most), ratio in zip(self.cases, ratios, strict=True):
-                self.limit(f"{accounts} accounts : one; {_size_text(*size)}", ratio, most)
+            for (accounts, limit), ratio in zip(self.cases, ratios, strict=True):
+                self.limit(f"{accounts} accounts : one; {_size_text(*size)}", ratio, limit)
 
 
 class _PlayedTable(_Table):

@@ -133,7 +133,7 @@ class Rules:
     @property
     def live_metrics(self) -> tuple[int, ...]:
         """The places of the metrics that are shown while the board runs, from 0, the first."""
-        return tuple(at for at, metric in enumerate(self.all_metrics) if metric.live)
+        return tuple(number for number, metric in enumerate(self.all_metrics) if metric.live)
 
     @property
     def answers(self) -> int:
@@ -311,9 +311,9 @@ def serialize_releases(rules: Rules, releases: Sequence[Release]) -> list[dict[s
     """Return releases by the further live metrics, each in its metric."""
     return [
         serialize_metric_release(
-            rules.all_metrics[at].display, release.value, improved=release.improved
+            rules.all_metrics[number].display, release.value, improved=release.improved
         )
-        for at, release in zip(rules.live_metrics[1:], releases, strict=False)
+        for number, release in zip(rules.live_metrics[1:], releases, strict=False)
     ]
 
 
@@ -324,14 +324,14 @@ def serialize_values(rules: Rules, values: Sequence[float | None] | None) -> lis
     """
     metrics = () if rules.ladder == "board" else rules.live_metrics[1:]
     return [
-        serialize_metric_release(rules.all_metrics[at].display, value)
-        for at, value in zip(metrics, values or (None,) * len(metrics), strict=True)
+        serialize_metric_release(rules.all_metrics[number].display, value)
+        for number, value in zip(metrics, values or (None,) * len(metrics), strict=True)
     ]
 
 
 def format_further(rules: Rules, releases: Sequence[Release]) -> list[str]:
     """Return a sentence for each further live metric: its best, and whether it is a new one."""
-    displays = [rules.all_metrics[at].display for at in rules.live_metrics[1:]]
+    displays = [rules.all_metrics[number].display for number in rules.live_metrics[1:]]
     return [
         f"{display.name}: {'new best, ' if release.improved else 'best '}"
         f"{display.text(release.value)}."

@@ -241,7 +241,9 @@ def _describe_amendment(board: str, outcome: dict[str, Any]) -> list[str]:
         ]
     if not outcome["changes"]:
         return [f"{board} has these rules already; nothing was changed."]
-    before, after = ({key: pair[at] for key, pair in outcome["changes"].items()} for at in range(2))
+    before, after = (
+        {key: pair[index] for key, pair in outcome["changes"].items()} for index in range(2)
+    )
     lines = [f"  {_format_change(part)}" for part in _differences(before, after)]
     return [f"{board} is amended, as its ledger records:", *lines]
 

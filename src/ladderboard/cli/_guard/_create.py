@@ -143,14 +143,14 @@ def create(
         clip=clip,
         quantile=quantile,
     )
-    table, scores, made = examples.table, examples.scores, examples.metric
+    table, scores, chosen = examples.table, examples.scores, examples.metric
     created = Holdout.create(
         file,
         table,
         questions=questions,
         ladders=1 if ladders is None else ladders,
-        loss=made.loss,
-        metric=made if made.is_named else None,
+        loss=chosen.loss,
+        metric=chosen if chosen.is_named else None,
         columns=examples.columns,
         mechanism=None if mechanism is None else _make_mechanism(mechanism),
         protection=protection,

@@ -372,8 +372,8 @@ def make_metric(name: str, params: dict[str, Any]) -> "Metric":
     from ladderboard.losses import metric  # noqa: PLC0415 - keeps --help fast
 
     try:
-        made = metric(name, **params)
-        made.loss.check_settings()
+        chosen = metric(name, **params)
+        chosen.loss.check_settings()
     except InvalidSetting as error:
         for param in params:
             if f"unexpected keyword argument {param!r}" in str(error):
@@ -383,7 +383,7 @@ def make_metric(name: str, params: dict[str, Any]) -> "Metric":
                 f"The loss {name} needs the range of the labels, as in --range 0,100."
             ) from None
         raise
-    return made
+    return chosen
 
 
 def open_summary(

@@ -566,9 +566,9 @@ def _combine_lookups(reads: Sequence[Statement]) -> Iterator[_Lookup]:
             yield _Lookup((statement, values), statement)
         else:
             keys.setdefault((statement, values[0]), []).append(values[1])
-    for (statement, book), found in keys.items():
-        for first in range(0, len(found), _MAX_KEYS):
-            chunk = tuple(found[first : first + _MAX_KEYS])
+    for (statement, book), book_keys in keys.items():
+        for first in range(0, len(book_keys), _MAX_KEYS):
+            chunk = tuple(book_keys[first : first + _MAX_KEYS])
             yield _Lookup(
                 (_lookup_several(statement, len(chunk)), (book, *chunk)), statement, chunk
             )
@@ -672,8 +672,8 @@ class PostgresPool(Pool):
     def acquire_alone(self) -> Connection:
         """Return the connection that has read ahead for this thread, or another one."""
         self._leave_parents_pool()
-        held = self.held.connection
-        return super().acquire_alone() if held is None or held.broken else held
+        connection = self.held.connection
+        return super().acquire_alone() if connection is None or connection.broken else connection
 
     def _leave_parents_pool(self) -> None:
         """Start anew in a forked process.
@@ -803,9 +803,9 @@ class PostgresConnection(Connection):
             # Before the commit, only the loss of the connection makes its outcome uncertain.
             refused = error.diag.severity_nonlocalized == "ERROR" and error.sqlstate != "40003"
             uncertain = commit and not refused
-            at = getattr(error, "position", 0) - len(begin)
+            index = getattr(error, "position", 0) - len(begin)
             self._break()
-            refusal = deferred[at].none_changed if 0 <= at < len(deferred) else None
+            refusal = deferred[index].none_changed if 0 <= index < len(deferred) else None
             if refusal is not None and error.sqlstate in _NONE_CHANGED_STATES:
                 raise InvalidState(refusal) from None
             raise self._translate_error(error, uncertain=uncertain) from None
@@ -900,8 +900,8 @@ class PostgresConnection(Connection):
             if len(lookup.keys) > 1:
                 statement, book = lookup.statement, lookup.read[1][0]
                 for key in lookup.keys:
-                    found = [row[1:] for row in rows if row[0] == key]
-                    self.prefetched[statement, (book, key)] = found
+                    rows_of_key = [row[1:] for row in rows if row[0] == key]
+                    self.prefetched[statement, (book, key)] = rows_of_key
             else:
                 self.prefetched[lookup.read] = rows
 
@@ -1047,15 +1047,15 @@ class PostgresStorage(Storage):
     @contextmanager
     def read_ahead(self, statements: Iterable[Statement]) -> Iterator[None]:
         """Run statements in one message, for what this thread reads in the block."""
-        connection, held = self._pool.acquire(), self._pool.held
-        before = held.connection
+        connection, thread = self._pool.acquire(), self._pool.held
+        before = thread.connection
         try:
             connection.begin_alone()
             connection.read_ahead(statements)
-            held.connection = connection
+            thread.connection = connection
             yield
         finally:
-            held.connection = before
+            thread.connection = before
             self._pool.release(connection)
 
     def _prepare(self, connection: Connection, *, create: bool) -> None:

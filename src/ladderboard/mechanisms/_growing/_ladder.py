@@ -627,8 +627,8 @@ def _first_step(choice: _Choice, n: int, accounts: int) -> float:
     accounts teach together grows with the root of their number.
     """
     factor = math.sqrt(max((3 * math.sqrt(accounts / _MANY_ACCOUNTS) - 1) / 2, 1.0))
-    least, most = _STEP_EXAMPLES
-    by_examples = (min(max(n, least), most) / least) ** choice.examples_power
+    low, high = _STEP_EXAMPLES
+    by_examples = (min(max(n, low), high) / low) ** choice.examples_power
     one, many = choice.step
     return _between((one * by_examples, many), accounts, least=2) * factor
 

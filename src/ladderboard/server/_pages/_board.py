@@ -291,10 +291,10 @@ class _TabReader(NamedTuple):
         now = None if self.place.archived or page["frozen"] else self.now
         return standings_table(page, own_row, self.scale(page, own_row), now=now)
 
-    def scale(self, page: dict[str, Any], own: dict[str, Any] | None) -> "_ScoreScale":
+    def scale(self, page: dict[str, Any], own_row: dict[str, Any] | None) -> "_ScoreScale":
         """Return the scale on which a page shows scores with their intervals."""
         first = self.view.leaderboard(limit=1)["rows"] if self.place.cursor else page["rows"][:1]
-        rows = [*page["rows"], *first, *([] if own is None else [own])]
+        rows = [*page["rows"], *first, *([] if own_row is None else [own_row])]
         losses = {row["team"]["id"]: row["loss"] for row in rows if row["loss"] is not None}
         errors = self.view.sampling_errors(losses)
         scores = [(loss, errors[team]) for team, loss in losses.items()]
@@ -468,11 +468,11 @@ class FinalRow(NamedTuple):
 
 
 def standings_table(
-    page: dict[str, Any], own: dict[str, Any] | None, scale: _ScoreScale, *, now: int | None
+    page: dict[str, Any], own_row: dict[str, Any] | None, scale: _ScoreScale, *, now: int | None
 ) -> dict[str, Any]:
     """Return a page of the standings, with declared baselines inserted by their score.
 
-    ``own`` is the row of the reader's team: it is pinned above if it is not on this page.
+    ``own_row`` is that of the reader's team: it is pinned above if it is not on this page.
     """
     numbers = [row["display"] for row in (*page["rows"], *page["declared"])]
     scale = scale._replace(
@@ -506,8 +506,8 @@ def standings_table(
         # By mean rank a number of one metric has no place among the teams.
         rows.insert(len(rows) if by_mean else next(worse, len(rows)), (loss, row))
     pinned = ""
-    if own is not None and not any(row["you"] for row in page["rows"]):
-        pinned = write(own)._replace(kind="you pinned").to_html()
+    if own_row is not None and not any(row["you"] for row in page["rows"]):
+        pinned = write(own_row)._replace(kind="you pinned").to_html()
     html = "\n".join([*([pinned] if pinned else []), *(row.to_html() for _, row in rows)])
     entries = [row._replace(rank=Markup(row.rank)) for _, row in rows]  # noqa: S704 - a number
     names = [metric["name"] for row in page["rows"][:1] for metric in row["metrics"]]

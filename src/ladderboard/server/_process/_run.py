@@ -277,7 +277,7 @@ def _serve_in_process(
         _uvicorn_config(settings, app),
         socket_inherited=socket_inherited,
         addresses=_address_limit(settings),
-        say=lambda said: log.write("stopping", said=said),
+        say=lambda message: log.write("stopping", said=message),
     )
     with handle_signals(
         {"SIGINT": signals.stop, "SIGTERM": signals.stop, "SIGHUP": signals.restart}

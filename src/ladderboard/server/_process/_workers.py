@@ -209,8 +209,8 @@ class Workers:
                 and monotonic() > self._deadline - _STOP_SECONDS + MOMENT
             ):
                 self._announced = True
-                said = describe_wait(_STOP_SECONDS, "open requests")
-                self._log.write("stopping", said=said)
+                message = describe_wait(_STOP_SECONDS, "open requests")
+                self._log.write("stopping", said=message)
             if monotonic() > self._deadline:
                 for worker in self._workers:
                     worker.send_signal(signal.SIGKILL)
