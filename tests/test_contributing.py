@@ -62,8 +62,10 @@ def register(package, module, kind):
     entry = f'    "{module}": {{"{module[1:]}": "{kind}"}},\n'
     text, count = re.subn(r"(?m)^_CLASSES = \{\n", rf"\g<0>{entry}", text, count=1)
     if not count:
-        own = f"from ladderboard.{package.name}."
-        text = text.replace(own, f"{own}{module} import {kind}\n{own}", 1)
+        package_import = f"from ladderboard.{package.name}."
+        text = text.replace(
+            package_import, f"{package_import}{module} import {kind}\n{package_import}", 1
+        )
         text, count = re.subn(r"( for \w+ in \()", rf"\1{kind}, ", text, count=1)
     assert count == 1
     registry.write_text(text)

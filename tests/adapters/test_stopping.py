@@ -137,12 +137,12 @@ def test_predict_is_a_function_and_a_board_has_one_ladder(guard):
     with pytest.raises(InvalidSetting, match="predict must be a function"):
         Stopping(guard, LABELS, run="a", monitor="loss", patience=3)
 
-    class Board:
+    class OneLadderBoard:
         ask = guard.ask
 
     with pytest.raises(InvalidSetting, match="run must be None"):
-        stopping(Board())
-    assert train(stopping(Board(), run=None), [(0.5, 60)]).winner.name == 0
+        stopping(OneLadderBoard())
+    assert train(stopping(OneLadderBoard(), run=None), [(0.5, 60)]).winner.name == 0
 
 
 def test_a_pickled_callback_continues(guard):

@@ -82,14 +82,14 @@ def test_a_board_that_may_rise_is_followed_up():
 
 
 def test_a_silent_mechanism_is_judged_by_its_last_answer():
-    class Guesser(Analyst):
+    class EndlessGuesser(Analyst):
         name = "guesser"
 
         def play(self, game):
             while True:
                 game.ask(random_bits(game.rng, game.n))
 
-    score = Guesser().play_against(lb.OneBit(step=0.01), n=400, questions=30, seed=5)
+    score = EndlessGuesser().play_against(lb.OneBit(step=0.01), n=400, questions=30, seed=5)
     assert score.asked == 30
     assert 0 <= score.leaderboard_error < 0.2
     assert score.changes >= 1

@@ -23,7 +23,7 @@ import ladderboard as lb
 STEP = 0.001
 
 @dataclass(frozen=True)
-class Own(lb.Ladder):
+class ClusterLadder(lb.Ladder):
     step: float = STEP
     name = "own"
 
@@ -72,7 +72,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_rows(cluster, tmp_path, mo
 
     def play(**options):
         return lb.arena.run(
-            ["own_code:Own", "exact"],
+            ["own_code:ClusterLadder", "exact"],
             ["majority", "own_code:slow"],
             n=[500, 1000],
             k=60,

@@ -19,7 +19,7 @@ made = lb.Ladder(step=0.5)
 number = 3
 
 @dataclass(frozen=True)
-class Own(lb.Ladder):
+class UserLadder(lb.Ladder):
     step: float = 0.25
     name = "own"
 
@@ -97,7 +97,7 @@ def test_processes_give_the_same_rows():
         (lambda n, k: lb.Ladder(step=1 / n), "<lambda>"),
         ({"mine": "exact"}, "mine"),
         ([{"mine": lb.Exact}], "mine"),
-        ("own_participants:Own", "own"),
+        ("own_participants:UserLadder", "own"),
         ("own_participants:made", "made"),
         ("own_participants:by_size", "by_size"),
         ("short=own_participants:by_size", "short"),
@@ -126,15 +126,15 @@ def test_accepted_forms_of_an_analyst(own_module, analyst, label):
     [
         ("laddder", guess, r"'laddder'; .*bootstrap_ladder, .*ladder"),
         ("exact", "majorty", r"'majorty'; .*majority.*module:name"),
-        ("no_such_module:Own", guess, "'no_such_module'"),
-        ("own_participants:Oww", guess, r"'Oww'; .*made, Own, by_size, guess"),
+        ("no_such_module:UserLadder", guess, "'no_such_module'"),
+        ("own_participants:Userr", guess, r"'Userr'; .*made, UserLadder, by_size, guess"),
         ("own_participants:number", guess, "A mechanism here is a Mechanism, a function"),
         (
-            "broken_participants:Own",
+            "broken_participants:UserLadder",
             guess,
             "broken_participants cannot be imported: No module named",
         ),
-        ("own participants:Own", guess, "as module:name"),
+        ("own participants:UserLadder", guess, "as module:name"),
         (lb.Ladder, guess, "Ladder needs settings"),
         (lambda n: lb.Exact(), guess, r"failed when called with \(n, k\)"),
         (lambda n, k: 7, guess, r"must return a Mechanism for \(n, k\) = \(100, 10\); got 7"),

@@ -75,7 +75,7 @@ def boards(address):
 
 
 def test_old_boards_show_the_same_as_before(boards, number):
-    assert MAKE["told"](boards) == json.loads((FORMATS / f"{number}.json").read_text())
+    assert MAKE["describe_boards"](boards) == json.loads((FORMATS / f"{number}.json").read_text())
     assert [boards.open(slug).book.check() for slug in boards.list()] == [8, 8]
 
 

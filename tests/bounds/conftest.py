@@ -13,7 +13,7 @@ from ladderboard.errors import BudgetSpent
 
 
 class Record(NamedTuple):
-    """A game as the score-keeper saw it: the true risks, what was said, and the last word."""
+    """What a game recorded: the true risks, what was released, and the last estimate."""
 
     n: int
     questions: int
@@ -25,7 +25,7 @@ class Record(NamedTuple):
 
 
 class Recorder(Game):
-    """A game that keeps what the score-keeper notes."""
+    """A game that keeps what is recorded of each question."""
 
     def __init__(self, *given, **named):
         super().__init__(*given, **named)

@@ -40,11 +40,11 @@ def test_they_do_when_the_analyst_chooses_margins_by_what_was_said():
 
 
 def test_counting_shared_prefixes_once_would_be_caught():
-    class Broken(LookPrices):
+    class FreeVerdicts(LookPrices):
         def _nats(self, look, verdicts):
             return super()._nats(look, verdicts[:1])  # later verdicts are free
 
-    assert total_weight(8, lambda prefix: 1, Broken(8)) > 1
+    assert total_weight(8, lambda prefix: 1, FreeVerdicts(8)) > 1
 
 
 def test_for_many_looks_the_weights_are_added_up_by_the_number_of_verdicts():

@@ -148,8 +148,8 @@ def test_one_net_win_less_does_not_prove():
                 needed = required_net_wins(differing, nats, 0.05, **options)
                 share, price = (1 - 2 * margin) / 2, nats - math.log(0.05)
                 # A share and a price are rounded up by less than the tolerance.
-                most = differing if needed is None else needed - 2
-                assert log_sign_tail(differing, (differing + most) // 2, share) > -price - 1e-6
+                too_few = differing if needed is None else needed - 2
+                assert log_sign_tail(differing, (differing + too_few) // 2, share) > -price - 1e-6
                 if needed is not None:
                     wins = (differing + needed) // 2
                     assert log_sign_tail(differing, wins, share) <= -price + 1e-6

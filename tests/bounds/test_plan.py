@@ -384,12 +384,16 @@ def test_without_a_standard_error_gains_are_multiples_of_it():
     described = made.describe()["metric"]
     given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=0.01)
     assert described["in_standard_errors"]
-    # A ladder rounds a standard error up, by less than sqrt(2); the most is stated.
-    most = described["gains"]["3"]
-    assert most * 0.01 / math.sqrt(2) < given.describe()["metric"]["gains"]["3"] < most * 0.01
+    # A ladder rounds a standard error up, by less than sqrt(2); the largest is stated.
+    largest_gain = described["gains"]["3"]
+    assert (
+        largest_gain * 0.01 / math.sqrt(2)
+        < given.describe()["metric"]["gains"]["3"]
+        < largest_gain * 0.01
+    )
     error = 1.000_01 * largest_standard_error(66)
     given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=error)
-    assert given.describe()["metric"]["gains"]["3"] == pytest.approx(most * error, rel=1e-4)
+    assert given.describe()["metric"]["gains"]["3"] == pytest.approx(largest_gain * error, rel=1e-4)
     assert any(
         "give the score of a good model and its standard error" in text for text in made.shown
     )

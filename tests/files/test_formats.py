@@ -178,7 +178,7 @@ def test_refusals_show_only_the_file_name(tmp_path):
     assert str(caught.value) == "There is no file 'none.csv'."
 
 
-class Broken:
+class FailingStream:
     def read(self, size):
         raise RuntimeError("surprise")
 
@@ -189,7 +189,7 @@ class Endless:
 
 
 def test_streams_that_fail_or_never_end():
-    assert code(Broken()) == "not_a_file"
+    assert code(FailingStream()) == "not_a_file"
     assert code(Endless(), limits=Limits(bytes=10**6)) == "too_many_bytes"
     assert read_predictions(io.StringIO("1\n2\n3\n4"), ROSTER, LOSS).tolist() == EXPECTED
 

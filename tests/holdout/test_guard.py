@@ -111,19 +111,19 @@ def test_a_failing_loss_reveals_nothing(path):
     assert guard.check() == 3
 
 
-class Own(lb.Ladder):
+class UnregisteredLadder(lb.Ladder):
     name = "own"
 
 
 def test_a_custom_mechanism_and_loss(path):
-    guard = create(path, mechanism=Own(step=0.02), loss=breaks_on_ones)
+    guard = create(path, mechanism=UnregisteredLadder(step=0.02), loss=breaks_on_ones)
     guard.ask(wrong(50))
     with pytest.raises(InvalidSetting, match="own"):
         lb.Holdout.open(path)
-    again = lb.Holdout.open(path, mechanism=Own(step=0.02))
+    again = lb.Holdout.open(path, mechanism=UnregisteredLadder(step=0.02))
     assert again.remaining == 19
     with pytest.raises(InvalidSetting, match="another loss"):
-        lb.Holdout.open(path, mechanism=Own(step=0.02), loss="zero_one")
+        lb.Holdout.open(path, mechanism=UnregisteredLadder(step=0.02), loss="zero_one")
     with pytest.raises(InvalidSetting, match="cannot be imported by name"):
         create(path.with_name("b.db"), loss=lambda labels, predictions: labels != predictions)
 

@@ -46,7 +46,7 @@ def wild(labels, predictions):
     """Return values outside [0, 1] that depend on the labels."""
     return (labels - predictions) * 1.0
 
-def short(labels, predictions):
+def fewer(labels, predictions):
     """Return as many losses as there are labels 1."""
     return np.zeros(int(labels.sum()))
 
@@ -150,7 +150,7 @@ CASES = {
     "custom out of range": Case(
         "world_losses:wild", ([0] * N, choices(2, 1, 99)), choices(3, 5), bits
     ),
-    "custom of a wrong shape": Case("world_losses:short", ([1] * N, BITS[1]), choices(3, 0), bits),
+    "custom of a wrong shape": Case("world_losses:fewer", ([1] * N, BITS[1]), choices(3, 0), bits),
     "custom that goes deep": Case("world_losses:deep", ([0] * N, [1] * N), choices(3, 5), bits),
     "custom that divides": Case("world_losses:undefined", ([0] * N, [1] * N), choices(3, 5), bits),
 }  # fmt: skip

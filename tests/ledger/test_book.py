@@ -316,18 +316,25 @@ def test_a_mechanism_that_wants_losses_gets_them(database):
     assert book.check() == 0  # it holds together, but no release can be recomputed
 
 
-class Own(lb.Ladder):
+class CustomLadder(lb.Ladder):
     name = "own"
 
 
 def test_a_custom_mechanism_must_be_passed_to_open(database):
-    Book.create(database.create(), make_opening(Own(step=0.1)), name="b", mechanism=Own(step=0.1))
+    Book.create(
+        database.create(),
+        make_opening(CustomLadder(step=0.1)),
+        name="b",
+        mechanism=CustomLadder(step=0.1),
+    )
     with pytest.raises(lb.LadderboardError, match="own"):
         Book(database.open(), "b")
     with pytest.raises(InvalidSetting, match="another mechanism"):
-        Book(database.open(), "b", mechanism=Own(step=0.2))
+        Book(database.open(), "b", mechanism=CustomLadder(step=0.2))
     assert (
-        Book(database.open(), "b", mechanism=Own(step=0.1)).ask(make_question(1)).release.improved
+        Book(database.open(), "b", mechanism=CustomLadder(step=0.1))
+        .ask(make_question(1))
+        .release.improved
     )
 
 

@@ -1,4 +1,4 @@
-"""Tables of other rooms in a ledger's database, and transactions that hold both."""
+"""Tables of other packages in a ledger's database, and transactions that hold both."""
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor

@@ -14,8 +14,8 @@ from ladderboard.arena._calibration._compiled_games import measure_candidate
 from ladderboard.errors import InvalidSetting
 from ladderboard.mechanisms._calibration import calibrated_settings
 
-ROOM = files("ladderboard.mechanisms")
-TABLES = [json.loads((ROOM / f"calibrated{which}.json").read_text()) for which in ("", "-teams")]
+PACKAGE = files("ladderboard.mechanisms")
+TABLES = [json.loads((PACKAGE / f"calibrated{which}.json").read_text()) for which in ("", "-teams")]
 ONE, TEAMS = (table["cells"] for table in TABLES)
 SIZES = [(cell["n"], cell["questions"]) for cell in ONE]
 

@@ -64,7 +64,7 @@ MANNERS: dict[str, Manner] = {
     "trap": _trap,
     "barely": _barely,
     "late": _late,
-    "late, then a trap": lambda *given: (_late, _trap)[int(given[-1].random() < 0.2)](*given),
+    "late, then a trap": lambda *args: (_late, _trap)[int(args[-1].random() < 0.2)](*args),
 }
 
 
@@ -176,15 +176,15 @@ def test_every_answer_is_within_alpha_at_length(alpha: float, manner: str) -> No
 @given(
     alpha=st.fractions(Fraction(1, 60), Fraction(1, 3)),
     means=st.lists(st.floats(0, 1), min_size=20, max_size=20),
-    said=st.lists(st.floats(-1, 1), min_size=40, max_size=40),
+    parts=st.lists(st.floats(-1, 1), min_size=40, max_size=40),
 )
 def test_every_answer_is_within_alpha_whatever_the_board_says(
-    alpha: Fraction, means: list[float], said: list[float]
+    alpha: Fraction, means: list[float], parts: list[float]
 ) -> None:
     turn = iter(range(10**6))
 
     def whatever(low: float, high: float, *_: Any) -> float:
-        part = (1 + said[next(turn) % len(said)]) / 2
+        part = (1 + parts[next(turn) % len(parts)]) / 2
         return min(max(low + part * (high - low), low), high)
 
     known, rng = Known(), np.random.default_rng(0)

@@ -180,10 +180,10 @@ class Secretive(ScoreMechanism):
     """Tell values, and none of them twice."""
 
     name = "secretive"
-    told: Any = None
+    answer: Any = None
 
     def score(self, risk: float, draws: Any) -> Any:
-        return risk if self.told is None else self.told
+        return risk if self.answer is None else self.answer
 
     def value(self, state: Any) -> float | None:
         return None
@@ -204,9 +204,9 @@ def test_what_was_noticed_is_known_also_after_a_night() -> None:
     assert not again.ask([0, 1]).consistent
 
 
-@pytest.mark.parametrize("told", [math.nan, math.inf, "0.5", 1j])
-def test_a_mechanism_that_tells_no_number_is_named(told: Any) -> None:
-    estimator = lb.GeneralEstimator(Secretive(told), n=1, alpha=0.1)
+@pytest.mark.parametrize("answer", [math.nan, math.inf, "0.5", 1j])
+def test_a_mechanism_that_tells_no_number_is_named(answer: Any) -> None:
+    estimator = lb.GeneralEstimator(Secretive(answer), n=1, alpha=0.1)
     with pytest.raises(BrokenMechanism, match="finite value"):
         estimator.ask([0.5])
     assert estimator.asked == 1

@@ -54,7 +54,7 @@ class Lattice:
 
     def scripts(self, least: int | None, c: int, mean: int) -> Iterator[tuple[list[int], int]]:
         """Yield what a board may say in a query, and the least risk after it."""
-        said: list[int] = []
+        script: list[int] = []
         for i in range(self.rungs + 1):
             risk2 = 2 * c + mean - i * self.alpha
             assert risk2 % 2 == 0
@@ -63,10 +63,10 @@ class Lattice:
             quiet = [reply for reply in replies if reply >= c - self.alpha // 2]
             for reply in replies:
                 if reply < c - self.alpha // 2 or i == self.rungs:
-                    yield [*said, reply], least
+                    yield [*script, reply], least
             if not quiet:
                 return
-            said.append(quiet[-1])
+            script.append(quiet[-1])
 
 
 def _all_boards(lattice: Lattice) -> tuple[int, float]:

@@ -243,8 +243,8 @@ def test_a_mechanism_that_tells_no_number_is_named(value: Any) -> None:
 
 
 def test_the_worst_probe_kept_least_and_strayed_most() -> None:
-    def probed(name: str, kept: int, within: int) -> lb.reduction.ProbeResult:
-        return lb.reduction.ProbeResult(name, 10, kept, 100, within, 0.0, 1.0)
+    def probed(name: str, kept_games: int, within: int) -> lb.reduction.ProbeResult:
+        return lb.reduction.ProbeResult(name, 10, kept_games, 100, within, 0.0, 1.0)
 
     parts = (probed("a", 5, 10), probed("b", 4, 90), probed("c", 4, 80), probed("d", 9, 1))
     result = lb.reduction.Faithfulness({}, 100, 10, 0.99, parts)

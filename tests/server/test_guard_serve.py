@@ -99,8 +99,8 @@ def test_a_shutdown_says_what_it_waits_for_and_a_second_signal_ends_it(start_gua
         client.sendall(head.format(url.removeprefix("http://")).encode())
         time.sleep(0.5)  # until the request is open
         process.send_signal(signal.SIGINT)
-        said = "Waiting up to 30 s for 1 open request; Ctrl-C again stops at once."
-        assert said in process.stderr.readline()
+        sentence = "Waiting up to 30 s for 1 open request; Ctrl-C again stops at once."
+        assert sentence in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == -signal.SIGINT
 

@@ -383,8 +383,8 @@ def test_the_bundle_is_offered_once_it_is_among_the_data_files(empty_server, tmp
     before = get_page(live_server, path="/verify").text
     assert f"Only the organiser has <code>{slug}.bundle</code>" in before
     assert "board data" not in before
-    own = get_page(live_server, path="/verify", token=live_server.organiser).text
-    assert f"ladderboard board data {slug} DIR" in own
+    page = get_page(live_server, path="/verify", token=live_server.organiser).text
+    assert f"ladderboard board data {slug} DIR" in page
     board, path = live_server.boards.open(slug), tmp_path / f"{slug}.bundle"
     write_board_bundle(board, path)
     organiser = live_server.boards.caller_by_token(live_server.organiser, slug)

@@ -16,7 +16,7 @@ TERMS = "Be *fair*."
 CALLERS = ("signed in", "owner", "member", "other owner", "organiser", "elsewhere")
 
 
-class Person:
+class SignedInPerson:
     """A person with a browser that is signed in on a board."""
 
     def __init__(self, server, name, slug):
@@ -58,7 +58,7 @@ def person(server):
     people = []
 
     def sign_in(name, slug=None):
-        people.append(Person(server, name, slug or server.slug))
+        people.append(SignedInPerson(server, name, slug or server.slug))
         return people[-1]
 
     yield sign_in

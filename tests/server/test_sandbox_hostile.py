@@ -86,12 +86,12 @@ class Hostile(Loss):
 
 
 @dataclass
-class Body:
+class CsvBody:
     content: bytes
     format: str | None = "csv"
 
 
-BODY = Body(b"id,prediction\n" + b"".join(b"%d,1\n" % index for index in range(N)))
+BODY = CsvBody(b"id,prediction\n" + b"".join(b"%d,1\n" % index for index in range(N)))
 PLAIN = Spec(Roster.of(N, kind="number"), lb.loss("zero_one"), Limits())
 
 
@@ -253,7 +253,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused():
     spec = Spec(Roster.of(n, kind="text"), lb.loss("zero_one"), Limits())
 
     async def work(parsers):
-        refusal = await read_refused(parsers, spec, Body(file.getvalue(), "parquet"))
+        refusal = await read_refused(parsers, spec, CsvBody(file.getvalue(), "parquet"))
         assert refusal == ("too_costly", TOO_COSTLY)
 
     run_with_parsers(work)

@@ -15,7 +15,7 @@ from support.tutorials import ROOT
 
 
 @dataclass(frozen=True)
-class Unseeded(Exact):
+class UnseededScores(Exact):
     name: ClassVar[str] = "unseeded"
 
     def score(self, risk, draws):
@@ -63,7 +63,7 @@ class AcceptsAnything(Ladder):
         return super().start(n, tape, (-1000, 1000), ladder)
 
 
-class Tally(NamedTuple):
+class SeenRisks(NamedTuple):
     best: float
     seen: list
 
@@ -71,18 +71,18 @@ class Tally(NamedTuple):
 @dataclass(frozen=True)
 class ChangesState(Mechanism):
     name: ClassVar[str] = "changes_state"
-    state_type: ClassVar = Tally
+    state_type: ClassVar = SeenRisks
 
     def begin(self, setup, draws):
-        return Tally(1.0, [])
+        return SeenRisks(1.0, [])
 
     def load_state(self, written, setup, fresh):
-        return Tally(written["best"], list(written["seen"]))
+        return SeenRisks(written["best"], list(written["seen"]))
 
     def advance(self, setup, state, observation, draws):
         state.seen.append(observation.risk)
         best = min(state.seen)
-        return Step(Tally(best, state.seen), best, None, False)
+        return Step(SeenRisks(best, state.seen), best, None, False)
 
 
 @dataclass(frozen=True)
@@ -103,23 +103,23 @@ class NeverCloses(Exact):
 
 
 @dataclass(frozen=True)
-class NotJson(Exact):
+class TupleSetting(Exact):
     name: ClassVar[str] = "not_json"
     odd: tuple = (1, 2)  # JSON brings back a list
 
 
 @dataclass(frozen=True)
-class UsedName(Exact):
+class UsedMechanismName(Exact):
     """A custom mechanism with the name of one of ours."""
 
 
 @dataclass(frozen=True)
 class SaysYes(Mechanism):
     name: ClassVar[str] = "says_yes"
-    state_type: ClassVar = Tally
+    state_type: ClassVar = SeenRisks
 
     def begin(self, setup, draws):
-        return Tally(1.0, [])
+        return SeenRisks(1.0, [])
 
     def advance(self, setup, state, observation, draws):
         return Step(state, observation.risk, None, "yes")
@@ -128,18 +128,18 @@ class SaysYes(Mechanism):
 @pytest.mark.parametrize(
     ("mechanism", "sentence"),
     [
-        (Unseeded(), "the same answers"),
+        (UnseededScores(), "the same answers"),
         (GlobalNoise(), "global random state"),
         (Forgetful(sd=0.1), "same future"),
         (BulkDiffers(), "one by one"),
         (NotFinite(), "finite floats"),
         (AcceptsAnything(step=0.1), "must refuse"),
         (SaysYes(), "improved must be True or False"),
-        (UsedName(), "name of its own"),
+        (UsedMechanismName(), "name of its own"),
         (ChangesState(), "twice from one state|state given"),
         (ChangesLosses(), "losses given"),
         (NeverCloses(), "last estimate"),
-        (NotJson(), "survive JSON"),
+        (TupleSetting(), "survive JSON"),
     ],
 )
 def test_broken_mechanisms_are_caught(mechanism, sentence):
@@ -212,7 +212,7 @@ class UsedLossName(ZeroOne):
     """A custom loss with the name of one of ours."""
 
 
-class NotFrozen(ZeroOne):
+class NotFrozenLoss(ZeroOne):
     """Can be changed."""
 
     def __setattr__(self, name, value):
@@ -224,7 +224,7 @@ class NotFrozen(ZeroOne):
     [
         (DependsOnOthers(), "other examples|place among"),
         (AcceptsNan(), "None must be refused"),
-        (NotFrozen(), "frozen"),
+        (NotFrozenLoss(), "frozen"),
         (FirstIsFree(), "place among"),
         (AcceptsFewRows(), "missing row must be refused"),
         (UsedLossName(), "name of its own"),
@@ -248,7 +248,7 @@ def test_a_loss_outside_its_range_is_caught():
         check_loss(lb.loss(lambda labels, predictions: labels * 2), [1, 2, 3], [1, 2, 3])
 
 
-class NotFrozen(Exact):
+class NotFrozenMechanism(Exact):
     name: ClassVar[str] = "not_frozen"
 
     def __setattr__(self, name, value):
@@ -257,7 +257,7 @@ class NotFrozen(Exact):
 
 def test_a_mechanism_that_is_not_frozen_gets_the_remedy():
     with pytest.raises(AssertionError, match=r"must be frozen: write @dataclass\(frozen=True\)"):
-        check_mechanism(NotFrozen())
+        check_mechanism(NotFrozenMechanism())
 
 
 def test_the_mechanism_of_the_page_on_experiments_passes(tmp_path, monkeypatch):
@@ -273,7 +273,7 @@ def test_a_class_and_a_mechanism_without_a_name_are_refused_in_words():
         check_mechanism(Exact)
 
     @dataclass(frozen=True)
-    class Nameless(Mechanism):
+    class NamelessMechanism(Mechanism):
         def begin(self, setup, draws):
             return 0
 
@@ -281,4 +281,4 @@ def test_a_class_and_a_mechanism_without_a_name_are_refused_in_words():
             raise NotImplementedError
 
     with pytest.raises(AssertionError, match="must have a name"):
-        check_mechanism(Nameless())
+        check_mechanism(NamelessMechanism())

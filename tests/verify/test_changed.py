@@ -225,19 +225,19 @@ def test_a_saved_receipt_detects_a_rewritten_history(bundle, rewritten, tmp_path
     assert caught.value.entry == 4
 
 
-@pytest.mark.parametrize("kept", ["head", "receipt"])
-def test_saved_evidence_detects_a_dropped_question(bundle, tmp_path, kept):
+@pytest.mark.parametrize("kind", ["head", "receipt"])
+def test_saved_evidence_detects_a_dropped_question(bundle, tmp_path, kind):
     """A shorter history that holds in itself: the last question was never asked."""
     (tmp_path / "shorter").mkdir()
     shorter = make_bundle(tmp_path / "shorter", questions=4, ladders=2, restored=True)
     assert verify_bundle(shorter).releases == 4
     last = receipt_of(bundle, 8)
-    (tmp_path / "kept.json").write_text(json.dumps(last))
+    (tmp_path / "receipt.json").write_text(json.dumps(last))
     evidence = {"head": {"heads": [last["hash"]]},
-             "receipt": {"receipts": read_receipts(tmp_path / "kept.json")}}  # fmt: skip
-    assert verify_bundle(bundle, **evidence[kept]).unchanged == 8
+             "receipt": {"receipts": read_receipts(tmp_path / "receipt.json")}}  # fmt: skip
+    assert verify_bundle(bundle, **evidence[kind]).unchanged == 8
     with pytest.raises(BrokenLedger):
-        verify_bundle(shorter, **evidence[kept])
+        verify_bundle(shorter, **evidence[kind])
 
 
 def test_a_head_from_the_middle_is_found_and_says_how_far_it_goes(bundle):

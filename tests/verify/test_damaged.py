@@ -25,7 +25,7 @@ def packed(*forms):
     return content + hashlib.sha256(content).digest()
 
 
-def whole(records, *more, **counts):
+def bundle_of(records, *more, **counts):
     """Return a bundle, and more after its end."""
     end = {"bundle": 1, "key": 1, "holdout": 1, "entry": 5} | counts
     return packed(*map(encode, [*records, ["end", end], *more]))
@@ -38,27 +38,30 @@ def refused(tmp_path, content, message, kind=BrokenLedger):
 
 
 def test_what_is_not_damaged(records, tmp_path):
-    (tmp_path / "bundle").write_bytes(whole(records))
+    (tmp_path / "bundle").write_bytes(bundle_of(records))
     assert verify_bundle(tmp_path / "bundle").releases == 2
 
 
 NONE = "The bundle holds bytes that are not a record"
 DAMAGED = {
-    "cut off": (lambda records: whole(records)[:-1], "The bundle is cut off"),
-    "cut in two": (lambda records: whole(records)[:400], "The bundle is cut off"),
+    "cut off": (lambda records: bundle_of(records)[:-1], "The bundle is cut off"),
+    "cut in two": (lambda records: bundle_of(records)[:400], "The bundle is cut off"),
     "nothing": (lambda records: START, "The bundle is cut off"),
     "only a hash": (lambda records: packed(), "The bundle ends too early"),
-    "another hash": (lambda records: whole(records)[:-1] + b"?", "hash at the end is wrong"),
+    "another hash": (lambda records: bundle_of(records)[:-1] + b"?", "hash at the end is wrong"),
     "no record": (lambda records: packed(b"x"), NONE),
     "a record of three": (lambda records: packed(encode(["bundle", 1, 2])), NONE),
     "a record without a kind": (lambda records: packed(encode(["", 1])), NONE),
     "no canonical form": (lambda records: packed(encode(["bundle", 1])[:-1] + b"x"), "'bundle' th"),
-    "no entry's form": (lambda records: whole([*records[:3], ["entry", 7]]), "a record 'entry' th"),
+    "no entry's form": (
+        lambda records: bundle_of([*records[:3], ["entry", 7]]),
+        "a record 'entry' th",
+    ),
     "no end": (lambda records: packed(*map(encode, records)), "The bundle ends too early"),
-    "another count": (lambda records: whole(records, entry=6), "as many records as it states"),
-    "a count that is none": (lambda records: whole(records, key=True), "as many records as it"),
+    "another count": (lambda records: bundle_of(records, entry=6), "as many records as it states"),
+    "a count that is none": (lambda records: bundle_of(records, key=True), "as many records as it"),
     "after the end": (
-        lambda records: whole(records, ["end", {}]),
+        lambda records: bundle_of(records, ["end", {}]),
         "a record 'end' that is malformed",
     ),
 }
@@ -72,7 +75,7 @@ def test_a_bundle_that_is_damaged(records, tmp_path, name):
 
 def test_a_bundle_without_an_entry(records, tmp_path):
     head = [["bundle", records[0][1] | {"labels": False}], records[1]]
-    refused(tmp_path, whole(head), "The file holds no entry")
+    refused(tmp_path, bundle_of(head), "The file holds no entry")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_a_file_that_is_not_a_bundle_is_refused(tmp_path, start, message):
 
 
 def test_a_bundle_that_becomes_shorter(records, tmp_path, monkeypatch):
-    content = whole(records)
+    content = bundle_of(records)
     longer = SimpleNamespace(fstat=lambda _: SimpleNamespace(st_size=2 * len(content)))
     monkeypatch.setattr("ladderboard.verify._source.os", longer)
     refused(tmp_path, content[:-100], "The bundle became shorter while it was read")

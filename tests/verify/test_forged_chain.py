@@ -158,7 +158,7 @@ def damaged(forge):
     forge.of("question")[1].files[1][1] += b"1,1\n"
 
 
-def told(**changes):
+def changed_file(**changes):
     return lambda forge: forge.files()[1].update(changes)
 
 
@@ -173,10 +173,10 @@ FILES = {
     "few rows": (other_body(FEW, "aligned"), 5, "its predictions are not for the rows"),
     "a risk": (secret(risk=0.99), 5, "its risk is not that of its file on the labels"),
     "damaged": (damaged, None, "is damaged"),
-    "a size": (told(size=3), None, "is damaged"),
-    "selected": (told(selected=1), None, "holds a record 'file' that is malformed"),
-    "an id": (told(id=7), None, "holds a record 'file' that is malformed"),
-    "something more": (told(name="x.csv"), None, "holds a record 'file' that is malformed"),
+    "a size": (changed_file(size=3), None, "is damaged"),
+    "selected": (changed_file(selected=1), None, "holds a record 'file' that is malformed"),
+    "an id": (changed_file(id=7), None, "holds a record 'file' that is malformed"),
+    "something more": (changed_file(name="x.csv"), None, "holds a record 'file' that is malformed"),
     "not in it": (not_in_it, None, "holds a record 'file' that is malformed"),
 }
 

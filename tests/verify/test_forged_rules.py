@@ -211,10 +211,10 @@ def test_a_correction_of_more_than_labels(forge_corrected, check_refused, change
     check_refused(forge_corrected, "A correction in the bundle changes more than labels.")
 
 
-@pytest.mark.parametrize("told", [1, 3, {"labels": 2, "title": "x"}])
-def test_a_correction_that_is_not_the_next(forge_corrected, check_refused, told):
+@pytest.mark.parametrize("changes", [1, 3, {"labels": 2, "title": "x"}])
+def test_a_correction_that_is_not_the_next(forge_corrected, check_refused, changes):
     second = forge_corrected.of("amended")[1].fields
-    second["changes"] = told if isinstance(told, dict) else {"labels": told}
+    second["changes"] = changes if isinstance(changes, dict) else {"labels": changes}
     check_refused(
         forge_corrected, "it is not the next correction", forge_corrected.number("amended", 1)
     )

@@ -77,9 +77,11 @@ def test_a_receipt_that_is_none(forge, write_forged, verify, tmp_path, changes):
     assert "holds no complete receipt" in output
 
 
-@pytest.mark.parametrize("held", ["[" * 100_000, "9" * 100_000, "\0"], ids=["deep", "long", "nul"])
-def test_a_file_that_holds_no_receipt(forge, write_forged, verify, tmp_path, held):
-    (tmp_path / "kept").write_text(held)
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, "9" * 100_000, "\0"], ids=["deep", "long", "nul"]
+)
+def test_a_file_that_holds_no_receipt(forge, write_forged, verify, tmp_path, content):
+    (tmp_path / "kept").write_text(content)
     code, output = verify(write_forged(forge), "--receipt", tmp_path / "kept")
     assert code == 4
     assert "holds no complete receipt" in output

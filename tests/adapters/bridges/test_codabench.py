@@ -102,7 +102,7 @@ def test_a_guard_with_fewer_ladders_than_teams_is_refused(serve, tmp_path, pack,
 
 
 @pytest.fixture
-def here(tmp_path, url):
+def score_here(tmp_path, url):
     """Return a function that scores files in this process."""
 
     def make(files, **settings):
@@ -121,9 +121,9 @@ def here(tmp_path, url):
 
 
 @pytest.mark.parametrize("word", [None, b"", b"alpha", ALPHA + b"x", b"\xff\xfe", b"x" * 5000])
-def test_a_submission_without_a_valid_word_is_refused(here, guard, predict, capsys, word):
+def test_a_submission_without_a_valid_word_is_refused(score_here, guard, predict, capsys, word):
     files = {"predictions.csv": predict(96)} | ({} if word is None else {"team.txt": word})
-    assert here(files, teams=WORDS) == 1
+    assert score_here(files, teams=WORDS) == 1
     errors = capsys.readouterr().err
     assert errors == "team.txt must hold the word that the organiser gave to your team.\n"
     assert guard.remaining == 20
@@ -137,23 +137,23 @@ def test_a_submission_without_a_valid_word_is_refused(here, guard, predict, caps
         ({"folder/a.csv": b"1", "metadata": b"exitCode: null", ".a": b"2"}, "no file"),
     ],
 )
-def test_a_submission_holds_one_file(here, guard, capsys, files, has):
-    assert here(files) == 1
+def test_a_submission_holds_one_file(score_here, guard, capsys, files, has):
+    assert score_here(files) == 1
     rule = "A submission must hold one file with predictions, not in a subfolder"
     assert capsys.readouterr().err == f"{rule}; this one has {has}.\n"
     assert guard.remaining == 20
 
 
-def test_the_file_may_be_named(here, predict, capsys):
+def test_the_file_may_be_named(score_here, predict, capsys):
     files = {"answers.csv": predict(96), "notes.md": b"hello"}
-    assert here(files, file="answers.csv") == 0
-    assert here({"notes.md": b"hello"}, file="answers.csv") == 1
+    assert score_here(files, file="answers.csv") == 0
+    assert score_here({"notes.md": b"hello"}, file="answers.csv") == 1
     assert "must hold 'answers.csv'" in capsys.readouterr().err
 
 
-def test_a_word_is_ignored_if_there_are_no_teams(here, predict):
+def test_a_word_is_ignored_if_there_are_no_teams(score_here, predict):
     assert (
-        here({"predictions.csv": predict(96), "team.txt": ALPHA}) == 0
+        score_here({"predictions.csv": predict(96), "team.txt": ALPHA}) == 0
     )  # the settings have no teams
 
 
@@ -203,9 +203,9 @@ def test_an_unreachable_guard_reveals_nothing_to_participants(tmp_path, pack, pr
         {"guard": "https://internal.example/a?b"},
     ],
 )
-def test_invalid_settings_reveal_nothing_to_participants(here, capsys, settings):
+def test_invalid_settings_reveal_nothing_to_participants(score_here, capsys, settings):
     files = {"predictions.csv": b"prediction\n1\n", "team.txt": ALPHA}
-    assert here(files, **({"guard": None} | settings)) == 2
+    assert score_here(files, **({"guard": None} | settings)) == 2
     printed = capsys.readouterr()
     assert "Tell the organiser" in printed.err
     assert "internal" not in printed.err + printed.out
@@ -279,14 +279,14 @@ def test_a_boards_address_may_be_copied_from_a_browser(live_server, tmp_path, pa
 
 
 def test_guards_and_boards_of_scores_are_refused(
-    here, live_server, serve, guard_of_scores, scores, capsys
+    score_here, live_server, serve, guard_of_scores, scores, capsys
 ):
     live_server.create_board("scores", loss="score")
     teams = {"quiet-otter-5b1e9c": live_server.join("Ada", "scores")[0]}
     board = {"guard": None, "board": f"{live_server.url}/boards/scores", "teams": teams}
     board["token"] = live_server.issue_token("evaluator", "scores")
     for settings in ({"guard": serve(guard_of_scores)}, board):
-        assert here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
+        assert score_here({"scores.csv": scores, "team.txt": ALPHA}, **settings) == 2
         assert "would score themselves" in capsys.readouterr().err
     assert guard_of_scores.remaining == 20
     assert live_server.call("GET", "/boards/scores", live_server.organiser).json()["used"] == 0

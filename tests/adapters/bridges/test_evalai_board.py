@@ -6,6 +6,7 @@ import pytest
 
 from ladderboard.adapters.evalai import submit_to_board
 from ladderboard.client import Client
+from support.adapters.evalai_server import Crash
 from support.server.live_server import make_predictions
 
 
@@ -46,10 +47,6 @@ def test_a_repeated_message_is_one_submission_on_the_board(live_server, teams, w
     assert [outcome.status for outcome in worker.drain()] == ["finished"]
     assert evalai.leaderboard[0]["accuracies"] == {"released": 0.2, "improved": 1, "remaining": 24}
     assert live_server.call("GET", "/boards/first", live_server.organiser).json()["used"] == 1
-
-
-class Crash(BaseException):
-    """Simulates the end of the process."""
 
 
 @pytest.mark.parametrize("keeps_receipts", [True, False])

@@ -8,11 +8,7 @@ import pytest
 
 from ladderboard.adapters.evalai import ask_guard
 from ladderboard.adapters.evalai._api import EvalAiApi
-from support.adapters.evalai_server import CHALLENGE, QUEUE, SIGNED, TOKEN, EvalAiServer
-
-
-class Crash(BaseException):
-    """Simulates the end of the process."""
+from support.adapters.evalai_server import CHALLENGE, QUEUE, SIGNED, TOKEN, Crash, EvalAiServer
 
 
 def test_a_crash_after_the_answer_costs_nothing(evalai, make_worker, guard, predict):

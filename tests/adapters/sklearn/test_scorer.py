@@ -154,12 +154,12 @@ def test_frames_lambdas_and_custom_models(problem, create_guard):
     with pytest.raises(SearchStopped, match="not once for each fold"):
         search.set_params(cv=2, n_jobs=1, scoring=GuardScorer(guard, holdout)).fit(frame, problem.y)
 
-    class Own:
+    class OwnClassifier:
         def predict(self, table):
             return (table[:, 0] > 0).astype(int)
 
     scorer = GuardScorer(guard, problem.X_holdout)
-    assert scorer(Own(), problem.X[:5]) == scorer(Own(), problem.X[:5])
+    assert scorer(OwnClassifier(), problem.X[:5]) == scorer(OwnClassifier(), problem.X[:5])
 
 
 class Guess(ClassifierMixin, BaseEstimator):

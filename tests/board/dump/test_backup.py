@@ -185,7 +185,7 @@ def test_leftovers_of_a_killed_backup_are_deleted_and_a_running_backup_stays(
 ):
     code = (
         "import sys, pathlib; from ladderboard.board._backup._backup import _draft\n"
-        "with _draft(pathlib.Path(sys.argv[1])) as each: print(each, flush=True); input()"
+        "with _draft(pathlib.Path(sys.argv[1])) as draft: print(draft, flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, backup_folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE

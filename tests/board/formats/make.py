@@ -53,9 +53,9 @@ mechanism: {{name: shaky_ladder, step: 0.02, compare_noise: 0.01, release_noise:
 """
 
 
-def predictions(at):
+def predictions(seed):
     """Return a file."""
-    wrong = np.random.default_rng(at).random(N) < 0.6 / (1 + at / 3)
+    wrong = np.random.default_rng(seed).random(N) < 0.6 / (1 + seed / 3)
     lines = (f"{index},{(index + wrong[index]) % 2}\n" for index in range(N))
     return ("id,prediction\n" + "".join(lines)).encode()
 
@@ -67,13 +67,13 @@ def table(flip=0):
     return read_holdout({"id": list(range(N)), "label": labels, "split": splits})
 
 
-def submit(board, at):
+def submit(board, seed):
     """Submit for one of two teams."""
-    body = predictions(at)
+    body = predictions(seed)
     sent = IncomingSubmission(
-        board.scorer().read(body), board.book.environment.clock(), idempotency_key=str(at)
+        board.scorer().read(body), board.book.environment.clock(), idempotency_key=str(seed)
     )
-    return board.submit(Caller(Role.TEAM, 1 + at % 2), sent)
+    return board.submit(Caller(Role.TEAM, 1 + seed % 2), sent)
 
 
 def fill(boards):
@@ -92,9 +92,10 @@ def fill(boards):
         caller = boards.caller_by_token_hash(board.identities.sign_in(person, seconds=60), slug)
         board.identities.register(caller, "Green")
         board.identities.approve(ORGANISER, 2)
-        for at in range(5):
-            mixed._MAX_DATABASE_BYTES = 0 if at == 3 else 2**20  # one lies where a large one would
-            submit(board, at)
+        for seed in range(5):
+            # One lies where a large one would.
+            mixed._MAX_DATABASE_BYTES = 0 if seed == 3 else 2**20
+            submit(board, seed)
         board.amendments.amend(ORGANISER, {"questions": 50})
         board.amendments.correct_labels(ORGANISER, table(flip=2))
         submit(board, 5)
@@ -102,7 +103,7 @@ def fill(boards):
             board.closer.close(ORGANISER)
 
 
-def told(boards):
+def describe_boards(boards):
     """Return what a database tells."""
     content = {}
     for slug in boards.list():
@@ -137,10 +138,10 @@ def make(folder, url=None):
         storage, MixedStore(storage, folder / f"{number}.db.submissions"), environment=environment()
     )
     fill(boards)
-    (folder / f"{number}.json").write_text(json.dumps(told(boards), indent=1) + "\n")
+    (folder / f"{number}.json").write_text(json.dumps(describe_boards(boards), indent=1) + "\n")
     key = make_secret_key(folder / f"{number}.key")
-    made = back_up(boards, folder, public_key=key.public)
-    made.path.rename(folder / f"{number}.backup")
+    backup = back_up(boards, folder, public_key=key.public)
+    backup.path.rename(folder / f"{number}.backup")
     boards.close()
     (folder / f"{number}.db.submissions/incoming").rmdir()  # Git keeps no empty folders
     with closing(sqlite3.connect(folder / f"{number}.db")) as database:

@@ -22,6 +22,10 @@ FINAL_STATUSES = {"finished", "failed", "cancelled", "partially_evaluated"}
 
 
 @dataclass
+class Crash(BaseException):
+    """Simulates the end of a worker's process."""
+
+
 class EvalAiState:
     """EvalAI's submissions, files, queue and leaderboard; ``faults`` maps requests to failures."""
 
