@@ -71,24 +71,24 @@ def decode(form: bytes) -> Any:
     return value
 
 
-def read(form: bytes, at: int) -> tuple[Any, int]:
+def read(form: bytes, position: int) -> tuple[Any, int]:
     """Return the value that begins at a place, and where it ends."""
-    tag, at = form[at : at + 1], at + 1
+    tag, position = form[position : position + 1], position + 1
     if tag in {b"N", b"T", b"F"}:
-        return {b"N": None, b"T": True, b"F": False}[tag], at
+        return {b"N": None, b"T": True, b"F": False}[tag], position
     if tag == b"D":
-        return struct.unpack_from(">d", form, at)[0], at + 8
-    (length,), at = struct.unpack_from(">Q", form, at), at + 8
+        return struct.unpack_from(">d", form, position)[0], position + 8
+    (length,), position = struct.unpack_from(">Q", form, position), position + 8
     if tag in {b"L", b"M"}:
         items = []
         for _ in range(length * (2 if tag == b"M" else 1)):
-            item, at = read(form, at)
+            item, position = read(form, position)
             items.append(item)
-        return items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True)), at
-    content = form[at : at + length]
+        return items if tag == b"L" else dict(zip(items[::2], items[1::2], strict=True)), position
+    content = form[position : position + length]
     if tag == b"S":
-        return content.decode("utf-8", "surrogatepass"), at + length
-    return {b"I": int, b"B": bytes}[tag](content), at + length
+        return content.decode("utf-8", "surrogatepass"), position + length
+    return {b"I": int, b"B": bytes}[tag](content), position + length
 
 
 def digest(domain: str, value: Any) -> bytes:
@@ -109,16 +109,16 @@ def parts(content: dict[str, Any], *names: str) -> list[Any]:
 
 class Stream:
     def __init__(self, key: bytes, ladder: int, question: int, context: bytes, slot: int) -> None:
-        place = struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
-        self.key, self.place = key, place + struct.pack(">I", slot)
-        self.held, self.blocks = b"", 0
+        address = struct.pack(">QQ", ladder, question) + hashlib.sha256(context).digest()
+        self.key, self.address = key, address + struct.pack(">I", slot)
+        self.buffer, self.blocks = b"", 0
 
     def take(self, count: int) -> bytes:
-        while len(self.held) < count:
-            message = self.place + struct.pack(">I", self.blocks)
+        while len(self.buffer) < count:
+            message = self.address + struct.pack(">I", self.blocks)
             block = hashlib.blake2b(message, key=self.key, person=b"ladderboard.tape").digest()
-            self.held, self.blocks = self.held + block, self.blocks + 1
-        taken, self.held = self.held[:count], self.held[count:]
+            self.buffer, self.blocks = self.buffer + block, self.blocks + 1
+        taken, self.buffer = self.buffer[:count], self.buffer[count:]
         return taken
 
     def below(self, bound: int) -> int:
@@ -130,8 +130,8 @@ class Stream:
 
     def exp(self, p: int, q: int) -> bool:
         """Return true with probability exp(-p/q)."""
-        whole, rest = divmod(p, q)
-        return all(self.exp1(1, 1) for _ in range(whole)) and self.exp1(rest, q)
+        quotient, rest = divmod(p, q)
+        return all(self.exp1(1, 1) for _ in range(quotient)) and self.exp1(rest, q)
 
     def exp1(self, p: int, q: int) -> bool:
         """As above, for p <= q; nothing is read for p = 0."""
@@ -148,9 +148,9 @@ class Stream:
             high = 0
             while self.exp1(1, 1):
                 high += 1
-            found, minus = low + scale * high, self.take(1)[0] % 2
-            if found or not minus:  # zero has one sign only
-                return -found if minus else found
+            number, minus = low + scale * high, self.take(1)[0] % 2
+            if number or not minus:  # zero has one sign only
+                return -number if minus else number
         return 0
 
     def gaussian(self, sd: int) -> int:
@@ -176,28 +176,28 @@ def units(number: float) -> int:
     return round(number * 10**12)  # the product is a double; halves go to the even number
 
 
-def mechanism(told: dict[str, Any], n: int) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+def mechanism(settings: dict[str, Any], n: int) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
     """Return the law of each slot, and the state before the first question but for its slack."""
-    name = told["mechanism"]
+    name = settings["mechanism"]
     if name == "growing_ladder":
         # With the scale of a model: the least c with a standard error of at most 2^(c/2) units.
-        squared = units(0.5 / n**0.5) ** 2 if told["scale"] == "model" else 0
+        squared = units(0.5 / n**0.5) ** 2 if settings["scale"] == "model" else 0
         start = {"best": 10**12, "changes": 0, "error_class": max(squared - 1, 0).bit_length()}
-        return [("cut_gaussian", round(told["cut"] * 10**6))] * 2, start
+        return [("cut_gaussian", round(settings["cut"] * 10**6))] * 2, start
     if name == "shaky_ladder":
-        standing = told["standing_noise"]
-        sizes = [told["compare_noise"], told["release_noise"]]
+        standing = settings["standing_noise"]
+        sizes = [settings["compare_noise"], settings["release_noise"]]
         sizes.append(sizes[0] if standing is None else standing)
-        need(told["law"] in {"gaussian", "laplace"}, "its law is unknown")
-        laws: list[tuple[str, Any]] = [(told["law"], units(each)) for each in sizes]
-        if printed := told["law"] == "laplace" and told["grid"] is None:
-            laws = [("continuous", each) for each in sizes]
+        need(settings["law"] in {"gaussian", "laplace"}, "its law is unknown")
+        laws: list[tuple[str, Any]] = [(settings["law"], units(size)) for size in sizes]
+        if printed := settings["law"] == "laplace" and settings["grid"] is None:
+            laws = [("continuous", size) for size in sizes]
         return laws, {"best": 1.0 if printed else 10**12, "slack": None}
     if name == "thresholdout":
         start = {"best": None, "slack": None, "used": 0}
-        return [("continuous", times * told["noise"]) for times in (4, 1, 2)], start
+        return [("continuous", times * settings["noise"]) for times in (4, 1, 2)], start
     if name == "noisy":
-        return [("gaussian", units(told["sd"]))], {"best": None}
+        return [("gaussian", units(settings["sd"]))], {"best": None}
     if name in {"bootstrap_ladder", "parameter_free_ladder"}:
         seeds = [("take", 32), ("take", 32)]
         return seeds if name == "bootstrap_ladder" else [], {"best": 1.0, "losses": None}
@@ -384,9 +384,9 @@ class Gate:
 
     def check_needed(self, entry: dict[str, Any], needed: int | None, margin: float) -> None:
         differing, step = entry["differing"], 2 if self.gate["test"] == "sign" else 1
-        most = differing if needed is None else needed - step
-        if most >= -differing:
-            need(not self.proves(entry, most, margin, -NEAR), "fewer net wins would be enough")
+        too_few = differing if needed is None else needed - step
+        if too_few >= -differing:
+            need(not self.proves(entry, too_few, margin, -NEAR), "fewer net wins would be enough")
         if needed is not None:
             need(self.proves(entry, needed, margin, NEAR), "more net wins would be needed")
 
@@ -394,7 +394,7 @@ class Gate:
         names = ("differing", "net", "better", "not_worse", "worse")
         differing, net, *logs = parts(content, *names)
         need(encode(differing) == encode(entry["differing"]), "its number of differences is wrong")
-        margin, told = entry["margin"], entry["outcome"]
+        margin, outcome = entry["margin"], entry["outcome"]
         beta = self.rules["beta"] / (2 if self.gate["worse"] else 1)
         price = entry["nats"] - math.log(beta)
         outcomes = set()
@@ -405,9 +405,9 @@ class Gate:
                 better = self.proves(entry, net, 0.0, near)
                 not_worse = self.proves(entry, net, margin, near)
                 worse = self.gate["worse"] and self.proves(entry, -net, 0.0, near)
-            said = "not_worse" if not_worse and margin else "cannot_tell"
-            outcomes.add("better" if better else "worse" if worse else said)
-        need(told in outcomes, "its verdict does not follow from its evidence")
+            neutral = "not_worse" if not_worse and margin else "cannot_tell"
+            outcomes.add("better" if better else "worse" if worse else neutral)
+        need(outcome in outcomes, "its verdict does not follow from its evidence")
 
 
 class Records:
@@ -483,11 +483,11 @@ class Records:
             self.untested += 1
             return
         gains = Counter(old - new for old, new in zip(before, costs, strict=True))
-        found = {
+        possible = {
             nats + near < math.inf and self.proves(gains, len(costs), nats + near)
             for near in (-1e-6, 1e-6)
         }
-        need(entry["proven"] in found, "its proven does not follow from the two submissions")
+        need(entry["proven"] in possible, "its proven does not follow from the two submissions")
         self.tested += 1
 
     def proves(self, gains: Counter[float], n: int, nats: float) -> bool:
@@ -505,9 +505,9 @@ class Records:
         ]
         bets = [min(math.sqrt(2 * price / (share * n)), 0.9) for share in shares]
         logs = [sum(k * math.log1p(bet * gain) for gain, k in gains.items()) for bet in bets]
-        most = max(logs)
-        total = sum(w * math.exp(log - most) for w, log in zip(weights, logs, strict=True))
-        return most + math.log(total / sum(weights)) >= price
+        largest = max(logs)
+        total = sum(w * math.exp(log - largest) for w, log in zip(weights, logs, strict=True))
+        return largest + math.log(total / sum(weights)) >= price
 
 
 def mix(first: float, second: float) -> float:
@@ -594,16 +594,16 @@ class Chain:
         if rules.get("proven") and self.growing is not None:
             self.records = Records(entry)
         if self.key is not None:
-            told = commit("key", hashlib.sha256(self.key).digest(), self.salt)
-            need(told == entry["key"], "the key in the bundle is not the one committed to")
+            commitment = commit("key", hashlib.sha256(self.key).digest(), self.salt)
+            need(commitment == entry["key"], "the key in the bundle is not the one committed to")
             self.laws, self.start = mechanism(entry["mechanism"], n)
             need(all(scale >= 0 for _, scale in self.laws), "its noise is below 0")
 
     def amended(self, entry: dict[str, Any]) -> None:
         if "holdout" in entry or "labels" in entry["changes"]:
             self.corrected += 1
-            told = encode(entry["changes"])
-            need(told == encode({"labels": self.corrected}), "its correction is miscounted")
+            changes = encode(entry["changes"])
+            need(changes == encode({"labels": self.corrected}), "its correction is miscounted")
             self.decided["holdout"] = entry["holdout"]
         else:
             board = {**self.decided["rules"]["board"], **entry["changes"]}
@@ -615,15 +615,15 @@ class Chain:
 
     def accepted(self, entry: dict[str, Any]) -> None:
         text = self.decided["rules"]["board"].get("terms", "")
-        told = hashlib.sha256(text.encode()).hexdigest()
-        need(bool(text) and told == entry["terms"], "it accepts other terms than the board's")
+        text_hash = hashlib.sha256(text.encode()).hexdigest()
+        need(bool(text) and text_hash == entry["terms"], "it accepts other terms than the board's")
 
     def decide(self, entry: dict[str, Any]) -> None:
-        told = digest("opening", self.decided).hex()
-        need(told == entry["commitment"], "its commitment is not that of what was decided")
+        commitment = digest("opening", self.decided).hex()
+        need(commitment == entry["commitment"], "its commitment is not that of what was decided")
         if self.holdouts and "holdout" in entry:
-            told = self.holdouts[self.corrected]
-            need(told == entry["holdout"], "the labels in the bundle are not those committed to")
+            holdout = self.holdouts[self.corrected]
+            need(holdout == entry["holdout"], "the labels in the bundle are not those committed to")
 
     def ladder(self, entry: dict[str, Any]) -> None:
         need(not self.ended, "it comes after the close")
@@ -675,11 +675,11 @@ class Chain:
         names = ("risk", "training", "broken", "draws", "before", "after")
         with_error = self.growing is not None and self.growing.settings["scale"] == "model"
         parts(content, *names, *["standard_error"] * with_error)
-        told = commit("submission", submission, other)
-        need(told == entry["submission"], "its submission is not the one committed to")
+        commitment = commit("submission", submission, other)
+        need(commitment == entry["submission"], "its submission is not the one committed to")
         self.submitted = submission, content["training"]
-        told = commit("secret", content, salt)
-        need(told == entry["secret"], "its secret side is not the one committed to")
+        commitment = commit("secret", content, salt)
+        need(commitment == entry["secret"], "its secret side is not the one committed to")
         question, state = self.ladders[entry["ladder"]]
         drawn = self.draw(entry["ladder"], question, submission)
         need(encode(content["draws"]) == encode(drawn), "its noise is not what the key gives")
@@ -689,8 +689,8 @@ class Chain:
     def promoted(self, entry: dict[str, Any]) -> None:
         need(self.gate is not None and not self.ended, "it promotes where there is no gate")
         self.gate.incumbent += 1
-        told = encode(entry["incumbent"])
-        need(told == encode(self.gate.incumbent), "its incumbent is not the next")
+        incumbent = encode(entry["incumbent"])
+        need(incumbent == encode(self.gate.incumbent), "its incumbent is not the next")
 
     def look(self, entry: dict[str, Any]) -> None:
         need(self.gate is not None and not self.ended, "it looks where there is no gate")
@@ -715,8 +715,8 @@ class Chain:
             if sample["group"] is None and sample["weight"] is None:
                 written = decode(body)["predictions"]
                 submission, training = self.submitted
-                told = digest("predictions", {"predictions": written, "training": training})
-                need(told == submission, f"entry {self.number - 1}: its file was not submitted")
+                actual = digest("predictions", {"predictions": written, "training": training})
+                need(actual == submission, f"entry {self.number - 1}: its file was not submitted")
                 costs = self.records.costs(array(sample["labels"]), array(written))
                 if sample["split"] is not None:
                     splits = array(sample["split"])
@@ -729,8 +729,8 @@ class Chain:
     def evidence(self, entry: dict[str, Any], opened: dict[str, Any]) -> None:
         names = ("content", "salt", "submission", "submission_salt")
         content, salt, submission, other = parts(opened, *names)
-        told = commit("submission", submission, other)
-        need(told == entry["submission"], "its submission is not the one committed to")
+        commitment = commit("submission", submission, other)
+        need(commitment == entry["submission"], "its submission is not the one committed to")
         need(commit("look", content, salt) == entry["secret"], "its evidence was changed")
         if entry["kind"] == "look":
             self.gate.check_evidence(entry, content)
@@ -748,7 +748,7 @@ ORDER |= {"standings": 4, "finals": 5, "teams": 6, "end": 7}
 
 def read_records(file: BinaryIO, length: int, start: bytes) -> Iterator[tuple[str, Any]]:
     """Give each record; see that they come in order, that all are there, and that all is whole."""
-    whole, last, counts, content = hashlib.sha256(start), -1, Counter[str](), None
+    bundle_hash, last, counts, content = hashlib.sha256(start), -1, Counter[str](), None
     before = ""
     while last != ORDER["end"]:
         try:
@@ -757,29 +757,29 @@ def read_records(file: BinaryIO, length: int, start: bytes) -> Iterator[tuple[st
             need(count <= length - file.tell(), "it is longer than the file")
             form = file.read(count)
             kind, content = decode(form)
-            place = ORDER[kind]
-            several = place == last and place in {2, 3}
-            need(place > last or several, "it is not in its place")
+            position = ORDER[kind]
+            several = position == last and position in {2, 3}
+            need(position > last or several, "it is not in its place")
             after = {"file": ("entry",), "part": ("file", "part")}.get(kind, (before,))
             need(before in after, f"a {kind} does not follow what it belongs to")
         except (Differs, *UNREADABLE) as wrong:
             why = wrong if isinstance(wrong, Differs) else "it cannot be read"
             raise Differs(f"record {counts.total()}: {why}") from None
-        whole.update(head + form)
-        last, before = place, kind
+        bundle_hash.update(head + form)
+        last, before = position, kind
         if kind != "end":
             counts[kind] += 1
             yield kind, content
     need(encode(content) == encode(dict(counts)), "records are missing, or there are too many")
     need(counts["teams"] == (STARTS[start] == 2), "names of teams are for format 2, and only there")
-    need(file.read() == whole.digest(), "the hash at the end is not that of the file")
+    need(file.read() == bundle_hash.digest(), "the hash at the end is not that of the file")
 
 
 def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
     """Give the chain after each entry."""
     records = read_records(file, length, start)
     names = ("format", "of", "book", "entries", "head", "labels", "submissions")
-    told = parts(next(records)[1], *names)
+    header = parts(next(records)[1], *names)
     chain, asked = Chain(*parts(next(records)[1], "key", "salt"), holdouts=[]), False
     aligned = False
     file_parts: list[bytes] | None = None
@@ -799,16 +799,16 @@ def read_bundle(file: BinaryIO, length: int, start: bytes) -> Iterator[Chain]:
             asked = content[1] is not None
             yield chain
         elif kind == "file":
-            need(told[-1] is True, "it says that submissions are not in it")
+            need(header[-1] is True, "it says that submissions are not in it")
             need(asked, "it holds a file that belongs to no question")
             aligned = content.get("format") == "aligned"
     chain.file(None)
     need(chain.ended, "it was opened, and never closed")
     need(len(chain.holdouts) in {0, chain.corrected + 1}, "it holds labels nobody committed to")
     of = "board" if "board" in chain.decided["rules"] else "guard"
-    found = [STARTS[start], of, chain.book, chain.number, chain.head]
-    found += [bool(chain.holdouts), bool(told[-1])]
-    need(encode(told) == encode(found), "its first record does not tell what is in it")
+    expected = [STARTS[start], of, chain.book, chain.number, chain.head]
+    expected += [bool(chain.holdouts), bool(header[-1])]
+    need(encode(header) == encode(expected), "its first record does not tell what is in it")
 
 
 def read_ledger(file: BinaryIO) -> Iterator[Chain]:
@@ -824,25 +824,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Check the chain and the tape of a bundle.")
     parser.add_argument("bundle", type=Path, help="a bundle, or a ledger with an entry a line")
     parser.add_argument("--head", help="the hash of any entry, kept from before")
-    given = parser.parse_args()
-    chain, kept = None, given.head is None
-    need(given.bundle.is_file(), "there is no such file")
-    with given.bundle.open("rb") as file:
+    arguments = parser.parse_args()
+    chain, head_found = None, arguments.head is None
+    need(arguments.bundle.is_file(), "there is no such file")
+    with arguments.bundle.open("rb") as file:
         start = file.readline(max(map(len, STARTS)))
         bundle = start in STARTS
         file.seek(len(start) if bundle else 0)
-        length = given.bundle.stat().st_size
+        length = arguments.bundle.stat().st_size
         for chain in read_bundle(file, length, start) if bundle else read_ledger(file):
-            kept = kept or chain.head.hex() == given.head
+            head_found = head_found or chain.head.hex() == arguments.head
     need(chain is not None, "there is no entry in it")
-    need(kept, "no entry has the hash that was kept: this is another history")
+    need(head_found, "no entry has the hash that was kept: this is another history")
     what = "the chain and the tape hold" if bundle else "the chain holds; nothing is opened yet"
     looks = f", {chain.looks} looks" if chain.gate is not None else ""
     print(f"{chain.number} entries, {chain.questions} questions{looks}: {what}")
     print("Not checked here: releases, risks, standings, finals, submissions, names of teams.")
     if chain.records is not None:
         print(f"Proven marks: {chain.records.tested} tested again, {chain.records.untested} not.")
-    if given.head is None:
+    if arguments.head is None:
         print("Without --head nobody can tell whether the whole history was made anew.")
 
 
