@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout import Guard, Judge, Judgement
 
@@ -69,7 +70,7 @@ class Stopping:
         if self.judge.budget_spent:
             self.reason = "The budget is spent: no questions left."
         elif self.judge.checks_without_improvement >= self.patience:
-            checks = "1 check" if self.patience == 1 else f"{self.patience} checks"
+            checks = format_count(self.patience, "check")
             self.reason = f"In {checks} of {self.monitor} the guard measured no improvement."
         return won
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ladderboard._formatting import format_count
 from ladderboard.mechanisms import PaperSettings, paper_settings
 
 
@@ -133,7 +134,7 @@ def _compose_epochs(epsilon: float, epochs: int, delta: float) -> Privacy:
     # Dwork, Roth (2014), Theorem 3.20; the second term is infinite if epsilon is useless.
     grown = math.expm1(epsilon) if epsilon < 700 else math.inf
     advanced = math.sqrt(2 * epochs * math.log(1 / delta)) * epsilon + epochs * epsilon * grown
-    capped = f"stopped after {epochs} update{'' if epochs == 1 else 's'}"
+    capped = f"stopped after {format_count(epochs, 'update')}"
     if basic <= advanced:
         return Privacy(basic, 0.0, f"sparse vector, basic composition, {capped}")
     return Privacy(advanced, delta, f"sparse vector, advanced composition, {capped}")

@@ -228,7 +228,7 @@ def _echo_changes_since(backup: "Backup", changes: "BackupGap | None") -> None:
     for board, count in changes.entries.items():
         questions = changes.questions.get(board, 0)
         if count:
-            entries = f"{count:,} more {'entry' if count == 1 else 'entries'}"
+            entries = format_count(count, "more entry", "more entries")
             echo(f"Since then {board} has {entries}, {questions:,} of them submissions.")
     for board in changes.diverged_boards:
         echo(f"{board} is missing in the database in use, or is another board there.")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ladderboard._formatting import format_count
 from ladderboard.cli._options import parse_integer, parse_integers
 
 experiment_app = typer.Typer(
@@ -242,11 +243,11 @@ def majority(
         }
         typer.echo(json.dumps(result))
         return
-    times = "repetition" if repetitions == 1 else "repetitions"
+    times = format_count(repetitions, "repetition")
     spread = "-" if std is None else f"{std:.5f}"
     noise = f"sigma = {sigma:g}, which is {sigma / 2:g} on the risk" if sigma else "no noise"
     typer.echo(f"Majority attack: n = {n:,}, k = {k:,}, {noise}")
     typer.echo(f"{'':<12}{'mean error':>12}{'std':>12}")
-    typer.echo(f"{'simulated':<12}{mean:>12.5f}{spread:>12}   {repetitions} {times}")
+    typer.echo(f"{'simulated':<12}{mean:>12.5f}{spread:>12}   {times}")
     typer.echo(f"{'exact':<12}{exact_mean:>12.5f}{exact_std:>12.5f}")
     typer.echo(f"The holdout flatters the vote by {0.5 - exact_mean:.5f}; its true error is 0.5.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard import _settings
+from ladderboard._formatting import format_count
 from ladderboard.bounds import certificate
 from ladderboard.errors import (
     BrokenMechanism,
@@ -398,8 +399,8 @@ class GeneralEstimator:
     def _refuse_if_spent(self) -> None:
         if self._asked >= self.queries:
             raise BudgetSpent(
-                f"Alpha = {self._accuracy} allows {self.queries} "
-                f"{'query' if self.queries == 1 else 'queries'}, and all were asked. "
+                f"Alpha = {self._accuracy} allows "
+                f"{format_count(self.queries, 'query', 'queries')}, and all were asked. "
                 "Start a new estimator with a smaller alpha, which needs a more accurate mechanism."
             )
         if self._threshold_spent():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 
 _NAME = re.compile("[a-z][a-z0-9_-]{0,31}")
@@ -118,8 +118,4 @@ def _is_safe(url: str) -> bool:
     parts = urlsplit(url)
     if parts.scheme == "https":
         return bool(parts.hostname)
-    try:
-        loopback = ipaddress.ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        loopback = parts.hostname == "localhost"
-    return parts.scheme == "http" and loopback
+    return parts.scheme == "http" and _settings.is_loopback(parts.hostname or "")
