@@ -132,7 +132,7 @@ def test_a_share_is_reserved_and_the_pool_is_not(boards, make_folder, join, subm
     bob, _ = join(boards, board, "Bob")
     for errors in range(5):  # a share of 3, and the pool of 2
         submit(board, ada, predict(100 + errors))
-    with pytest.raises(BudgetSpent, match="board"):
+    with pytest.raises(BudgetSpent, match="shared pool is empty"):
         submit(board, ada, predict(1))
     for errors in range(3):
         submit(board, bob, predict(100 + errors))

@@ -200,7 +200,7 @@ def test_a_closed_board_shows_its_final_ranking(submit, run_cli, live_server):
     assert added_lines[2].split() == [
         "rank", "ranks", "team", "zero-one", "loss", "public", "rank", "move",
     ]  # fmt: skip
-    assert added_lines[3].split() == ["1", "1", "Ada", f"{row['display']:.4f}", "1", "0"]
+    assert added_lines[3].split() == ["1", "1", "Ada", f"{row['display']:g}", "1", "0"]
     assert added_lines[4:6] == ["Cup: Ada", "Spoon: no team"]
     assert added_lines[6].endswith(f"{live_server.url}/boards/{live_server.slug}")
     assert (
