@@ -215,7 +215,7 @@ def test_rules_with_several_metrics_are_described_and_read_again():
         ),
         (
             MEAN_RANK.replace("roc_auc", "accuracy") + "mechanism: {name: one_bit, step: 0.1}\n",
-            "one_bit has none before the close",
+            "one_bit shows none before the close",
         ),
     ],
 )

@@ -345,7 +345,7 @@ def test_a_shared_file_has_one_budget_and_one_beta(tmp_path):
 
 
 def test_a_shared_file_needs_releases_that_can_be_counted(tmp_path):
-    with pytest.raises(InvalidSetting, match="cannot be counted"):
+    with pytest.raises(InvalidSetting, match="gives no guarantee together with a gate"):
         lb.Gate.create(
             tmp_path / "both.db", LABELS, looks=30, guard=True, mechanism=lb.Noisy(sd=0.1)
         )
