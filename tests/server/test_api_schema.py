@@ -159,3 +159,13 @@ def test_operations_have_short_names_and_one_tag(live_server):
     tags = {operation["operationId"]: operation["tags"] for operation in operations}
     assert (tags["submit"], tags["leaderboard"]) == (["submissions"], ["boards"])
     assert all(len(tag_list) == 1 for tag_list in tags.values())
+
+
+def test_keys_that_few_boards_have_are_described(live_server):
+    live_server.create_board(
+        "rare", mechanism=None, accounts=1, protection="strict", columns="{prediction: guess}"
+    )
+    described = live_server.call("GET", "/boards/rare").json()
+    schema = live_server.call("GET", "/openapi.json").json()["components"]["schemas"]
+    properties = schema["BoardSummary"]["properties"]
+    assert {"accounts", "protection", "columns"} <= set(described) <= set(properties)

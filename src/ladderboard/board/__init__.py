@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from ladderboard.board._folder import import_kaggle as import_kaggle
     from ladderboard.board._folder import read_data_files as read_data_files
     from ladderboard.board._folder import write_example_board as write_example_board
-    from ladderboard.board._model import AwardedPrize as AwardedPrize
     from ladderboard.board._model import BestRelease as BestRelease
     from ladderboard.board._model import BoardInfo as BoardInfo
     from ladderboard.board._model import BoardPhase as BoardPhase
@@ -58,40 +57,36 @@ if TYPE_CHECKING:
     from ladderboard.board._model import BoardStatus as BoardStatus
     from ladderboard.board._model import BoardTerms as BoardTerms
     from ladderboard.board._model import DataFileRow as DataFileRow
-    from ladderboard.board._model import DataRule as DataRule
-    from ladderboard.board._model import DisplayValue as DisplayValue
+    from ladderboard.board._model import DataList as DataList
     from ladderboard.board._model import FileLimits as FileLimits
-    from ladderboard.board._model import FinalMetric as FinalMetric
     from ladderboard.board._model import FinalRanking as FinalRanking
     from ladderboard.board._model import FinalRankingRow as FinalRankingRow
-    from ladderboard.board._model import FinalsRule as FinalsRule
     from ladderboard.board._model import Id as Id
+    from ladderboard.board._model import Leaderboard as Leaderboard
     from ladderboard.board._model import LeaderboardRow as LeaderboardRow
     from ladderboard.board._model import LedgerHead as LedgerHead
     from ladderboard.board._model import LimitStatus as LimitStatus
     from ladderboard.board._model import ListedTeam as ListedTeam
     from ladderboard.board._model import ListedToken as ListedToken
     from ladderboard.board._model import ListedWebhook as ListedWebhook
-    from ladderboard.board._model import Loss as Loss
-    from ladderboard.board._model import Metric as Metric
     from ladderboard.board._model import MetricBound as MetricBound
     from ladderboard.board._model import MetricDisplay as MetricDisplay
     from ladderboard.board._model import MetricRelease as MetricRelease
-    from ladderboard.board._model import PrizeRule as PrizeRule
-    from ladderboard.board._model import Proven as Proven
+    from ladderboard.board._model import Person as Person
     from ladderboard.board._model import RateLimit as RateLimit
-    from ladderboard.board._model import SignInRule as SignInRule
+    from ladderboard.board._model import ReceiptFields as ReceiptFields
+    from ladderboard.board._model import ReplyDisplay as ReplyDisplay
     from ladderboard.board._model import SubmissionInfo as SubmissionInfo
+    from ladderboard.board._model import SubmissionReply as SubmissionReply
     from ladderboard.board._model import TeamCredentials as TeamCredentials
     from ladderboard.board._model import TeamInvitation as TeamInvitation
     from ladderboard.board._model import TeamMember as TeamMember
     from ladderboard.board._model import TeamMembers as TeamMembers
     from ladderboard.board._model import TeamRef as TeamRef
     from ladderboard.board._model import TeamStatus as TeamStatus
-    from ladderboard.board._model import VisibleGain as VisibleGain
     from ladderboard.board._model import WebhookEvent as WebhookEvent
     from ladderboard.board._model import WebhookFormat as WebhookFormat
-    from ladderboard.board._model import document_fields as document_fields
+    from ladderboard.board._people import Erased as Erased
     from ladderboard.board._people import TeamWithToken
     from ladderboard.board._people import VerifiedIdentity as VerifiedIdentity
     from ladderboard.board._repository import BOARD_SCHEMA as BOARD_SCHEMA
@@ -241,7 +236,6 @@ __getattr__, __dir__ = lazy_exports(
             "write_example_board",
         ),
         "_model": (
-            "AwardedPrize",
             "BestRelease",
             "BoardInfo",
             "BoardPhase",
@@ -249,42 +243,37 @@ __getattr__, __dir__ = lazy_exports(
             "BoardStatus",
             "BoardTerms",
             "DataFileRow",
-            "DataRule",
-            "DisplayValue",
+            "DataList",
             "FileLimits",
-            "FinalMetric",
             "FinalRanking",
             "FinalRankingRow",
-            "FinalsRule",
             "Id",
+            "Leaderboard",
             "LeaderboardRow",
             "LedgerHead",
             "LimitStatus",
             "ListedTeam",
             "ListedToken",
             "ListedWebhook",
-            "Loss",
-            "Metric",
             "MetricBound",
             "MetricDisplay",
             "MetricRelease",
-            "PrizeRule",
-            "Proven",
+            "Person",
             "RateLimit",
-            "SignInRule",
+            "ReceiptFields",
+            "ReplyDisplay",
             "SubmissionInfo",
+            "SubmissionReply",
             "TeamCredentials",
             "TeamInvitation",
             "TeamMember",
             "TeamMembers",
             "TeamRef",
             "TeamStatus",
-            "VisibleGain",
             "WebhookEvent",
             "WebhookFormat",
-            "document_fields",
         ),
-        "_people": ("TeamWithToken", "VerifiedIdentity"),
+        "_people": ("Erased", "TeamWithToken", "VerifiedIdentity"),
         "_repository": (
             "BOARD_SCHEMA",
             "DueDelivery",

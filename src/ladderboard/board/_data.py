@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ladderboard.board._access import Role, check_permission, refuse_without_terms
-from ladderboard.board._model import DATA_FILE, DataFileRow
+from ladderboard.board._model import DATA_FILE, DataFile, DataFileRow, DataList, make_document
 from ladderboard.board._people import accepted_version
 from ladderboard.board._repository import (
     delete_data_files,
@@ -78,18 +78,15 @@ class DataFiles:
             except NotAllowed as error:
                 refusal = str(error)
         files = [
-            {"name": file.name, "bytes": file.size, "sha256": file.digest, "url": None}
+            make_document(DataFile, file, bytes=file.size, sha256=file.digest, url=None)
             for file in stored
         ]
         # The ledger holds the rules, and so the links; they are not offered to others.
         hidden = {} if refusal is None else {"url": None}
         links = [{**link.describe(), **hidden} for link in rules.links]
-        return {
-            "files": [*files, *links],
-            "members": rules.members,
-            "allowed": refusal is None,
-            "refusal": refusal,
-        }
+        return make_document(
+            DataList, rules, files=[*files, *links], allowed=refusal is None, refusal=refusal
+        )
 
     def open(self, caller: Caller, name: str) -> tuple[DataFileRow, BinaryIO]:
         """Return a stored file and its content."""

@@ -24,6 +24,7 @@ from typing import (
 
 from ladderboard._formatting import (
     format_confidence,
+    format_decimals,
     format_promise,
     format_time,
     round_down,
@@ -36,6 +37,7 @@ _SINCE = "since"
 _RAW = "raw"
 _SQL_TYPES = {int: "{whole}", bool: "{whole}", float: "{real}", str: "TEXT", bytes: "{blob}"}
 _INT_LIMIT = 2**63
+_REPLY_DIGITS = 15
 
 
 def added_in(table_format: int, default: float | str | None) -> Any:
@@ -448,6 +450,7 @@ Proven = Annotated[
     ),
 ]
 DisplayValue = Annotated[float | None, Description("The same as the metric that people are shown.")]
+ReceiptFields = Annotated[dict[str, Any], Description("Proves that the submission was answered.")]
 BoardStatus = Literal["open", "paused", "restored", "closing", "closed", "moved"]
 LadderScope = Literal["team", "board"]
 WebhookEvent = Literal[
@@ -479,6 +482,23 @@ class MetricDisplay:
         """Refuse more digits than a double has: a huge number would fill the memory."""
         if not 0 <= self.digits <= 17:
             raise ValueError("digits must be from 0 to 17")
+
+
+@dataclass(frozen=True)
+class ReplyDisplay(MetricDisplay):
+    """How losses are shown, with the numbers of a reply as people see them."""
+
+    released: DisplayValue
+    score: DisplayValue
+
+    def __post_init__(self) -> None:
+        # Both are printed: control characters would reach the terminal.
+        if not (self.name.isprintable() and 0 <= self.digits <= _REPLY_DIGITS):
+            raise ValueError("unprintable name or too many digits")
+
+    def text(self, value: float | None) -> str:
+        """Return a number with the metric's name, or ``-`` for None."""
+        return "-" if value is None else f"{self.name} {format_decimals(value, self.digits)}"
 
 
 @dataclass(frozen=True)
@@ -521,7 +541,7 @@ class MetricBound(Document):
 
 @dataclass(frozen=True)
 class RateLimit:
-    """At most ``questions`` in ``seconds``."""
+    """At most so many submissions of a team (``questions``) in any period of ``seconds``."""
 
     questions: int
     seconds: int
@@ -598,7 +618,10 @@ class TeamRef:
 
 @dataclass(frozen=True)
 class LimitStatus:
-    """A limit (``team``, ``board`` or ``window``) and how much of it is left."""
+    """A limit (``team``, ``board`` or ``window``) and how much of it is left.
+
+    ``next`` is when a full window has room again.
+    """
 
     name: Literal["team", "board", "window"]
     remaining: int
@@ -618,9 +641,6 @@ class BoardInfo(Document):
     description: Annotated[str, Description("Markdown; sanitise it before you display it.")]
     loss: dict[str, Any]
     display: MetricDisplay
-    metrics: tuple[dict[str, Any], ...] = ()
-    leaderboard_metric: str | None = None
-    final_metric: str | None = None
     mechanism: dict[str, Any]
     beta: float
     questions: int
@@ -638,19 +658,25 @@ class BoardInfo(Document):
     rows: int
     kind: str
     takes: Literal["predictions", "scores"] = "predictions"
+    metrics: tuple[dict[str, Any], ...] = ()
+    leaderboard_metric: str | None = None
+    final_metric: str | None = None
+    accounts: int | None = None
+    protection: str | None = None
+    columns: dict[str, Any] | None = None
     share: int
     phase: str | None
     deadline: datetime | None
     files: FileLimits
     play: bool = False
-    sign_in: SignInRule | None = None
     data: DataRule | None = None
     listing: Literal["listed", "unlisted", "members"] = "listed"
+    prizes: tuple[PrizeRule, ...] = ()
+    sign_in: SignInRule | None = None
     terms: Annotated[
         str | None, Description("The version of the terms to accept; null without terms.")
     ] = None
     organisers: tuple[str, ...] = ()
-    prizes: tuple[PrizeRule, ...] = ()
     used: int | None
     changes: int | None = None
     registered: int | None
@@ -666,7 +692,7 @@ class BoardInfo(Document):
 class MetricRelease:
     """A release by one of the further metrics that are shown while the board runs.
 
-    ``improved`` is None for the best of a team. The name is printed, so it must be printable.
+    ``improved`` is None for the best of a team.
     """
 
     name: str
@@ -687,8 +713,43 @@ def _check_printed(name: str, digits: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubmissionReply(Document):
+    """The answer to a submission.
+
+    ``released`` is the best so far on the ladder, ``score`` the submission's own value if the
+    mechanism releases one. ``remaining`` is what is left of the tightest of ``limits``, which
+    ``limit`` names. ``bound`` is about the best, and None if it would reveal other teams' activity.
+    """
+
+    id: Id
+    number: int
+    time: datetime
+    entry: int | None
+    team: TeamRef
+    released: Metric
+    loss: Loss
+    improved: bool
+    question: int
+    remaining: int
+    limit: str
+    limits: tuple[LimitStatus, ...]
+    next_submission_at: datetime | None
+    bound: MetricBound | None
+    reason: str
+    visible_gain: VisibleGain
+    score: Metric
+    score_loss: Loss
+    proven: Proven = None
+    ladder: LadderScope
+    again: bool
+    metrics: tuple[MetricRelease, ...] = ()
+    receipt: ReceiptFields = field(repr=False)
+    display: ReplyDisplay
+
+
+@dataclass(frozen=True, kw_only=True)
 class SubmissionInfo(Document):
-    """An answered submission; ``receipt`` is set by ``Client.submission`` only."""
+    """An answered submission; lists of submissions leave out the ``receipt``."""
 
     id: Id
     number: int
@@ -707,7 +768,7 @@ class SubmissionInfo(Document):
     display: DisplayValue
     metrics: tuple[MetricRelease, ...] = ()
     proven: Proven = None
-    receipt: dict[str, Any] | None = field(default=None, repr=False)
+    receipt: ReceiptFields | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -733,9 +794,33 @@ class LeaderboardRow(Document):
     proven: Proven = None
 
 
+@dataclass(frozen=True)
+class DeclaredBaseline:
+    """A baseline that is a value from elsewhere, not a submission."""
+
+    name: str
+    value: float
+    loss: float
+    display: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A page of the leaderboard; ``next`` is the ``cursor`` of the next page."""
+
+    board: str
+    as_of: datetime
+    frozen: bool
+    ranked_by: Annotated[str, Description("The metric that decides the ranks, or `mean_rank`.")]
+    rows: tuple[LeaderboardRow, ...]
+    declared: tuple[DeclaredBaseline, ...]
+    next: str | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoardRecord(Document):
-    """An improvement of the best on the whole board."""
+    """A release that was a new best of the whole board."""
 
     entry: int
     time: datetime
@@ -785,11 +870,11 @@ class ListedTeam(Document):
 
 @dataclass(frozen=True)
 class TeamCredentials:
-    """A team and its token. The server sends it once, and ``repr`` hides it."""
+    """A team with its token, which is shown only once."""
 
     id: Id
     name: str
-    token: str = field(repr=False)
+    token: str = field(repr=False)  # not in logs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -828,8 +913,45 @@ class BoardTerms(Document):
 
 
 @dataclass(frozen=True)
+class DataFile:
+    """A file for participants; ``url`` is None if this server stores it."""
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+    url: str | None
+
+
+@dataclass(frozen=True)
+class DataList:
+    """The data files of a board, besides sample_submission.csv."""
+
+    files: tuple[DataFile, ...]
+    members: Annotated[bool, Description("Whether only teams may download them.")]
+    allowed: Annotated[bool, Description("Whether the caller may download them.")]
+    refusal: Annotated[str | None, Description("Why the caller may not; null if they may.")]
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person who signed in. Names are untrusted text."""
+
+    number: int
+    issuer: str
+    subject: str
+    name: str
+    mail: str | None
+    state: Literal["signed_in", "waiting", "registered", "left", "rejected"]
+    team_name: str
+    reason: str
+    team: Id | None
+    role: Literal["owner", "member", "organiser"] | None
+    made: datetime
+
+
+@dataclass(frozen=True)
 class TeamMember:
-    """A person in one's own team."""
+    """A member of a team; ``you`` marks the caller. Names are untrusted text."""
 
     number: int
     name: Annotated[str, Description("Untrusted text.")]
@@ -839,7 +961,7 @@ class TeamMember:
 
 @dataclass(frozen=True)
 class TeamInvitation:
-    """An invitation to one's own team that is valid; ``id`` is the beginning of its hash."""
+    """A valid invitation to a team; ``id`` is the beginning of its hash."""
 
     id: Id
     uses: int
@@ -848,7 +970,7 @@ class TeamInvitation:
 
 @dataclass(frozen=True, kw_only=True)
 class TeamMembers(Document):
-    """The people in one's own team, and its invitations."""
+    """The members of a team, and its valid invitations."""
 
     team: TeamRef
     members: tuple[TeamMember, ...]
@@ -857,7 +979,7 @@ class TeamMembers(Document):
 
 @dataclass(frozen=True, kw_only=True)
 class ListedWebhook(Document):
-    """A subscription with its last result: when it was tried last, and what came of it.
+    """A webhook with the time and the result of its last delivery.
 
     ``delivered`` is None before the first attempt; ``waiting`` counts the deliveries to come.
     """
@@ -926,43 +1048,48 @@ class FinalRanking(Document):
     prizes: tuple[AwardedPrize, ...] = ()
 
 
-class DocumentField(NamedTuple):
-    """A field of a document: its name, its type, whether it is a time, and whether it may lack."""
-
-    name: str
-    hint: Any
-    is_time: bool
-    optional: bool
-
-
-@cache
-def document_fields(model: type) -> tuple[DocumentField, ...]:
-    """Return the fields of a document, with the types as they are annotated."""
-    hints = get_type_hints(model, include_extras=True)
-    return tuple(
-        DocumentField(
-            item.name,
-            hints[item.name],
-            datetime in (hints[item.name], *get_args(hints[item.name])),
-            item.default is not MISSING or item.default_factory is not MISSING,
-        )
-        for item in fields(model)
-        if item.name != _RAW
-    )
-
-
 def make_document(model: type, source: object, /, **values: Any) -> dict[str, Any]:
     """Return the JSON object of a document.
 
     A field has the given value, or that of the same name in ``source``; times are whole seconds.
-    Fields with a default are left out unless they are given.
+    Fields with a default are left out unless they are given. It is fastest if all are given, in
+    their order.
     """
-    document: dict[str, Any] = {}
-    for name, _, is_time, optional in document_fields(model):
-        if name not in values and optional:
-            continue
-        value = values.pop(name) if name in values else getattr(source, name)
-        document[name] = format_time(value) if is_time and value is not None else value
-    if values:
-        raise TypeError(f"{model.__name__} has no field {min(values)}")
+    layout = _document_layout(model)
+    document = values
+    if list(values) != layout.names:
+        document = {}
+        for name in layout.names:
+            if name in values:
+                document[name] = values.pop(name)
+            elif name in layout.required:
+                document[name] = getattr(source, name)
+        if values:
+            raise TypeError(f"{model.__name__} has no field {min(values)}")
+    for name in layout.times:
+        if document.get(name) is not None:
+            document[name] = format_time(document[name])
     return document
+
+
+class _DocumentLayout(NamedTuple):
+    """The fields of a document: all, those without a default, and those that are times."""
+
+    names: list[str]
+    required: frozenset[str]
+    times: list[str]
+
+
+@cache
+def _document_layout(model: type) -> _DocumentLayout:
+    hints = get_type_hints(model)
+    listed = [item for item in fields(model) if item.name != _RAW]
+    return _DocumentLayout(
+        [item.name for item in listed],
+        frozenset(item.name for item in listed if item.default is item.default_factory is MISSING),
+        [
+            item.name
+            for item in listed
+            if datetime in (hints[item.name], *get_args(hints[item.name]))
+        ],
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from ladderboard._formatting import format_time, format_utc
+from ladderboard._formatting import format_utc
 from ladderboard.board._access import (
     Role,
     StoredBytes,
@@ -22,7 +22,7 @@ from ladderboard.board._access import (
     remaining_quota,
 )
 from ladderboard.board._board import KeyedLock
-from ladderboard.board._model import RecordRow, SubmissionRow
+from ladderboard.board._model import RecordRow, SubmissionReply, SubmissionRow, make_document
 from ladderboard.board._people import accepted_version
 from ladderboard.board._repository import (
     board_and_team_statement,
@@ -157,38 +157,39 @@ class SubmissionAnswer:
 
     def describe(self) -> dict[str, Any]:
         """Return JSON-able fields in the board's metric; ``loss`` is the loss of ``released``."""
-        release, shown = self.release, self.rules.display
-        following = self.quota.next
-        return {
-            "id": self.id,
-            "number": self.number,
-            "time": format_time(self.time),
-            "entry": self.entry,
-            "team": {"id": self.team, "name": self.name},
-            "released": to_metric(shown, release.value),
-            "loss": release.value,
-            "improved": release.improved,
-            "question": release.question,
-            "remaining": self.quota.tightest.remaining,
-            "limit": self.quota.tightest.name,
-            "limits": [limit.describe() for limit in self.quota.limits],
-            "next_submission_at": None if following is None else format_time(following),
-            "bound": None if self.bound is None else serialize_bound(shown, self.bound, self.best),
-            "reason": self.reason,
-            "visible_gain": shown.metric_gain(self.visible_gain, self.best),
-            "score": to_metric(shown, release.score),
-            "score_loss": release.score,
-            "proven": release.proven,
-            "ladder": self.rules.ladder,
-            "again": self.again,
-            "metrics": serialize_releases(self.rules, self.further),
-            "receipt": self.receipt.describe(),
-            "display": {
+        release, shown, limit = self.release, self.rules.display, self.quota.tightest
+        return make_document(
+            SubmissionReply,
+            self,
+            id=self.id,
+            number=self.number,
+            time=self.time,
+            entry=self.entry,
+            team={"id": self.team, "name": self.name},
+            released=to_metric(shown, release.value),
+            loss=release.value,
+            improved=release.improved,
+            question=release.question,
+            remaining=limit.remaining,
+            limit=limit.name,
+            limits=[quota_limit.describe() for quota_limit in self.quota.limits],
+            next_submission_at=self.quota.next,
+            bound=None if self.bound is None else serialize_bound(shown, self.bound, self.best),
+            reason=self.reason,
+            visible_gain=shown.metric_gain(self.visible_gain, self.best),
+            score=to_metric(shown, release.score),
+            score_loss=release.score,
+            proven=release.proven,
+            ladder=self.rules.ladder,
+            again=self.again,
+            metrics=serialize_releases(self.rules, self.further),
+            receipt=self.receipt.describe(),
+            display={
                 **shown.describe(),
                 "released": round_release(shown, release.value),
                 "score": round_release(shown, release.score),
             },
-        }
+        )
 
 
 class _PendingUpload(NamedTuple):

@@ -17,7 +17,10 @@ from ladderboard.board._access import (
 )
 from ladderboard.board._finals import rank_remaining, serialize_final_row
 from ladderboard.board._model import (
+    BoardInfo,
     BoardRecord,
+    DeclaredBaseline,
+    Leaderboard,
     LeaderboardRow,
     ListedTeam,
     SubmissionInfo,
@@ -41,7 +44,7 @@ from ladderboard.board._repository import (
     submission_period,
 )
 from ladderboard.board._rules import (
-    round_release,
+    describe_release,
     serialize_bound,
     serialize_releases,
     serialize_values,
@@ -114,8 +117,8 @@ class View:
         hidden = self._is_hidden(row)
         phase = rules.phase_at(now)
         described = rules.describe()
-        described.pop("files")
-        return {
+        del described["files"]
+        values = {
             **described,
             "slug": board.slug,
             "baselines": [
@@ -131,9 +134,7 @@ class View:
             "leaderboard_metric": rules.leaderboard_metric,
             "final_metric": rules.final_metric,
             "mechanism": opening["mechanism"],
-            "share": rules.share,
             "phase": None if phase is None else phase.name,
-            "deadline": None if rules.deadline is None else format_time(rules.deadline),
             "files": {"bytes": rules.files.bytes, "rows": rules.files.rows},
             "play": rules.play,
             "data": {"members": rules.data.members},
@@ -146,11 +147,7 @@ class View:
             "changes": None if hidden else state.changes,
             "registered": None if hidden or self._is_frozen(row) else row.teams,
             "epoch": self._epoch(row),
-            "best": {
-                "released": to_metric(rules.display, best),
-                "loss": best,
-                "display": round_release(rules.display, best),
-            },
+            "best": describe_release(rules.display, best),
             "bound": None
             if hidden
             else serialize_bound(rules.display, cached_certificate(meter, least), least),
@@ -158,6 +155,8 @@ class View:
             "commitment": opening["commitment"],
             "head": {"entries": state.entries, "hash": state.head.hex()},
         }
+        # Settings that few boards have come before the status.
+        return described | make_document(BoardInfo, rules, **values)
 
     def certificate(self) -> Certificate:
         """Return the certificate for the best of all models."""
@@ -226,17 +225,18 @@ class View:
             further=further if rules.ranks_by_mean else None,
         )
         own_id = self._own_team_id(view)
-        return {
-            "board": board.slug,
-            "as_of": format_time(state.time),
-            "frozen": frozen,
-            "ranked_by": rules.leaderboard_metric or rules.display.name,
-            "rows": [
+        return make_document(
+            Leaderboard,
+            page,
+            board=board.slug,
+            as_of=state.time,
+            frozen=frozen,
+            ranked_by=rules.leaderboard_metric or rules.display.name,
+            rows=[
                 self._serialize_standing(row, standing, further, own_id) for standing in page.rows
             ],
-            "declared": self._declared_baselines(row) if cursor is None else [],
-            "next": page.next,
-        }
+            declared=self._declared_baselines(row) if cursor is None else [],
+        )
 
     def sampling_errors(self, losses: Mapping[str, float]) -> dict[str, float]:
         """Return the sampling error of each team's released loss, by the teams' ids."""
@@ -278,7 +278,7 @@ class View:
             team=self._team_ref(row, team.id, team.name, team.kind, own_id),
             baseline=team.kind == "baseline",
             you=team.number == self._caller.team,
-            **_release_fields(rules.display, team.released),
+            **describe_release(rules.display, team.released),
             submissions=team.used,
             metrics=serialize_values(rules, further.get(team.id)),
             mean_rank=standing.mean_rank,
@@ -322,7 +322,7 @@ class View:
             make_document(
                 BoardRecord,
                 record,
-                **_release_fields(display, record.value),
+                **describe_release(display, record.value),
                 proven=record.proven,
                 team=self._team_ref(row, team, name, "team", own_id),
             )
@@ -396,7 +396,7 @@ class View:
         return make_document(
             TeamStatus,
             team_row,
-            **_release_fields(rules.display, team_row.released),
+            **describe_release(rules.display, team_row.released),
             submissions=team_row.used,
             visible_gain=rules.display.metric_gain(gain, best),
             remaining=quota.tightest.remaining,
@@ -572,31 +572,16 @@ def serialize_submission(
         SubmissionInfo,
         row,
         selected=row.chosen,
-        **_release_fields(rules.display, value),
+        **describe_release(rules.display, value),
         score=to_metric(rules.display, row.score),
         score_loss=row.score,
         **hidden,
     )
 
 
-def _release_fields(display: DisplayRules, value: float | None) -> dict[str, float | None]:
-    """Return a released loss: in the metric, as it is, and as people see it."""
-    return {
-        "released": to_metric(display, value),
-        "loss": value,
-        "display": round_release(display, value),
-    }
-
-
 def serialize_baseline(baseline: Baseline, display: DisplayRules) -> dict[str, Any]:
     """Serialize a baseline; a declared value comes in the board's metric, too."""
     if baseline.value is None:
         return baseline.describe()
-    shown = round_release(display, baseline.value)
-    return {
-        "name": baseline.name,
-        "value": to_metric(display, baseline.value),
-        "loss": baseline.value,
-        "display": shown,
-        "source": baseline.source,
-    }
+    release = describe_release(display, baseline.value)
+    return make_document(DeclaredBaseline, baseline, value=release.pop("released"), **release)

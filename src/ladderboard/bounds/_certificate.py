@@ -166,12 +166,13 @@ class Certificate:
             "vacuous": self.vacuous,
         }
         for name, value in fields.items():
-            if name == "assumptions":
+            if isinstance(value, float):
+                if not math.isfinite(value):
+                    fields[name] = None
+            elif name == "assumptions" or (type(value) is tuple and math.isfinite(sum(value))):
                 fields[name] = list(value)
             elif type(value) is tuple:
-                fields[name] = list(map(_finite_or_none, value))
-            elif isinstance(value, float):
-                fields[name] = _finite_or_none(value)
+                fields[name] = [end if math.isfinite(end) else None for end in value]
         return fields
 
     @classmethod
@@ -227,10 +228,6 @@ class Certificate:
         if self.as_printed:
             sure = f"but for a probability of a constant times {self.beta:g}"
         return f"T{quantity[1:]} lies in {interval} {sure}"
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _read_end(value: Any, otherwise: float) -> float:

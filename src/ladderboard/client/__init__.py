@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         MetricBound,
         MetricDisplay,
         RateLimit,
+        ReplyDisplay,
         SubmissionInfo,
         TeamCredentials,
         TeamInvitation,
@@ -45,10 +46,7 @@ if TYPE_CHECKING:
         read_config,
         split_board,
     )
-    from ladderboard.client._models import (
-        ReplyDisplay,
-        SubmissionResult,
-    )
+    from ladderboard.client._models import SubmissionResult
     from ladderboard.client._receipts import StoredReceipt
 
 __all__ = [
@@ -100,7 +98,6 @@ _MODULE_OF = {
     "BoardGuard": "_client",
     "StoredReceipt": "_receipts",
     "Client": "_client",
-    "ReplyDisplay": "_models",
     "SubmissionResult": "_models",
 }
 

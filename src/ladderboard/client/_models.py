@@ -6,7 +6,7 @@ printed, and ``loss`` is the loss behind it.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from html import escape
@@ -14,20 +14,12 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ladderboard._formatting import format_count, format_decimals, format_gain
-from ladderboard.board import (
-    BoardInfo,
-    LimitStatus,
-    MetricBound,
-    MetricDisplay,
-    MetricRelease,
-    TeamRef,
-)
+from ladderboard.board import BoardInfo, MetricRelease, SubmissionReply
 from ladderboard.bounds import Certificate
 from ladderboard.client._config import check_board_name
 from ladderboard.holdout import BoardAnswer, Reply, describe_board_answer
 
 _WORST_LOSS = 1.0  # the value of a ladder before the first improvement
-_DIGITS = 15
 T = TypeVar("T")
 _RAW = "raw"  # the field that keeps the whole document
 _GUARD_ONLY = {"certify", "locate"}  # fields of a guard's reply that no server sends
@@ -39,25 +31,8 @@ _CONVERTERS: dict[Any, tuple[Any, Callable[[Any], Any] | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class ReplyDisplay(MetricDisplay):
-    """How losses are shown, with a reply's numbers as they are printed."""
-
-    released: float | None
-    score: float | None
-
-    def __post_init__(self) -> None:
-        # Both are printed: control characters would reach the terminal.
-        if not (self.name.isprintable() and 0 <= self.digits <= _DIGITS):
-            raise ValueError("unprintable name or too many digits")
-
-    def text(self, value: float | None) -> str:
-        """Return a number with the metric's name, or ``-`` for None."""
-        return "-" if value is None else f"{self.name} {format_decimals(value, self.digits)}"
-
-
 @dataclass(frozen=True, kw_only=True)
-class SubmissionResult(Reply):
+class SubmissionResult(SubmissionReply, Reply):
     """The answer to a submission: a guard's reply with a board's additions; prints as a sentence.
 
     ``released``, ``score``, ``visible_gain`` and ``bound`` are in the board's metric; ``loss`` and
@@ -70,27 +45,6 @@ class SubmissionResult(Reply):
     the whole JSON document.
     """
 
-    score: float | None = field()  # a board always sends these
-    loss: float | None = field()
-    visible_gain: float | None
-    score_loss: float | None = field()
-    ladder: str = field()
-    again: bool = field()
-    id: str
-    number: int
-    time: datetime
-    entry: int | None
-    team: TeamRef
-    limit: str
-    limits: tuple[LimitStatus, ...]
-    next_submission_at: datetime | None
-    # Reply computes it on access; a board sends it, or hides it.
-    bound: MetricBound | None = field()  # type: ignore[assignment]
-    display: ReplyDisplay
-    receipt: dict[str, Any] = field(repr=False)
-    metrics: tuple[MetricRelease, ...] = ()
-    raw: dict[str, Any] = field(repr=False, compare=False)
-
     def __str__(self) -> str:
         remaining = _describe_remaining(self)
         return f"{_describe_result(self)} {remaining[0].upper()}{remaining[1:]}."
@@ -102,10 +56,6 @@ class SubmissionResult(Reply):
         if bound is None or bound.low is None or bound.high is None:
             return None
         return bound.low, bound.high
-
-    def describe(self) -> dict[str, Any]:
-        """Return the whole document, ready for ``json.dumps``."""
-        return self.raw
 
     def _repr_html_(self) -> str:
         """Show the sentence and the interval in a notebook."""

@@ -6,9 +6,10 @@ erased identity and name stay: nobody gets a second team by an erasure, or takes
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from ladderboard.board._access import MAIL_ISSUER, check_permission, comparable_name
+from ladderboard.board._model import Description
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     clear_messages,
@@ -52,16 +53,17 @@ _SIGN_IN_FIRST = "This team has people in it. Each must sign in to remove their 
 
 
 class Erased(NamedTuple):
-    """What an erasure left: the team's id and pseudonym, None for a person without a team.
+    """The result of an erasure."""
 
-    ``kept_in_ledger`` is whether an older version closed the board, so that its ledger commits to
-    the name. ``scrubbed`` is whether nothing is left in the free space of the database's file.
-    """
-
-    team: str | None
-    name: str | None
-    kept_in_ledger: bool
-    scrubbed: bool
+    team: Annotated[str | None, Description("The team's id; null if its name stays.")]
+    name: Annotated[str | None, Description("The team's pseudonym.")]
+    kept_in_ledger: Annotated[
+        bool,
+        Description("An older version closed the board; its ledger commits to the name."),
+    ]
+    scrubbed: Annotated[
+        bool, Description("Nothing is left in the free space of the database's file.")
+    ]
 
 
 class ErasurePreview(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ladderboard._formatting import format_time
 from ladderboard.board._access import (
     MAIL_ISSUER,
     Caller,
@@ -21,7 +20,7 @@ from ladderboard.board._access import (
     new_token,
     parse_people,
 )
-from ladderboard.board._model import CREDENTIAL, SessionRow
+from ladderboard.board._model import CREDENTIAL, Person, SessionRow, make_document
 from ladderboard.board._people._erasure import refuse_erased
 from ladderboard.board._people._members import bind, read_person, refuse_to_join, release
 from ladderboard.board._people._teams import TeamWithToken, add_team, new_credential
@@ -263,19 +262,12 @@ def caller_of(row: IdentityRow, hashed: bytes) -> Caller:
 
 
 def _serialize(view: ReadView, row: IdentityRow) -> dict[str, Any]:
-    return {
-        "number": row.number,
-        "issuer": row.issuer,
-        "subject": row.subject,
-        "name": row.name,
-        "mail": row.mail,
-        "state": row.state,
-        "team_name": row.team_name,
-        "reason": row.reason,
-        "team": None if row.team is None else read_team(view, row.team).id,
-        "role": row.role if row.state == "registered" or row.role == "organiser" else None,
-        "made": format_time(row.made),
-    }
+    return make_document(
+        Person,
+        row,
+        team=None if row.team is None else read_team(view, row.team).id,
+        role=row.role if row.state == "registered" or row.role == "organiser" else None,
+    )
 
 
 def _clean(text: str) -> str:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from ladderboard._formatting import format_count, format_time
+from ladderboard._formatting import format_count
 from ladderboard.board._access import (
     MAIL_ISSUER,
     check_permission,
     hash_token,
     new_token,
 )
-from ladderboard.board._model import CREDENTIAL
+from ladderboard.board._model import (
+    CREDENTIAL,
+    BoardTerms,
+    TeamInvitation,
+    TeamMember,
+    TeamMembers,
+    make_document,
+)
 from ladderboard.board._people._teams import check_days, check_owner, new_credential, token_id
 from ladderboard.board._repository import (
     ENDED_STATUSES,
@@ -76,26 +83,18 @@ class Members:
             now = self._board.book.environment.current_time(view)
             invitations = list_member_invitations(view, team.number, now)
             people = list_members(view, team.number)
-        return {
-            "team": {"id": team.id, "name": team.name},
-            "members": [
-                {
-                    "number": row.number,
-                    "name": row.name,
-                    "role": row.role,
-                    "you": row.number == caller.identity,
-                }
-                for row in people
+        return make_document(
+            TeamMembers,
+            None,
+            team={"id": team.id, "name": team.name},
+            members=[
+                make_document(TeamMember, row, you=row.number == caller.identity) for row in people
             ],
-            "invitations": [
-                {
-                    "id": token_id(invitation),
-                    "uses": invitation.uses,
-                    "expires": format_time(invitation.expires or 0),
-                }
+            invitations=[
+                make_document(TeamInvitation, invitation, id=token_id(invitation))
                 for invitation in invitations
             ],
-        }
+        )
 
     def invite(self, caller: Caller, *, days: float = 7, uses: int = 1) -> str:
         """Return an invitation with which people who signed in join the caller's team."""
@@ -274,7 +273,7 @@ class Terms:
             if caller.team is not None:
                 team = read_team(view, caller.team)
                 accepted = terms.version == team.accepted == accepted_version(view, caller)
-        return {"text": terms.text, "version": terms.version, "accepted": accepted}
+        return make_document(BoardTerms, terms, accepted=accepted)
 
     def accept(self, caller: Caller, version: str) -> None:
         """Accept the version that was read, for the team and for the person who signed in.

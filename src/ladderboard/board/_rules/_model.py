@@ -125,12 +125,12 @@ class Rules:
         """What submissions hold: predictions, or scores that evaluators gave to each example."""
         return "predictions" if self.loss.uses_labels else "scores"
 
-    @property
+    @cached_property
     def all_metrics(self) -> tuple[MetricRules, ...]:
         """All metrics of the board; the first decides the leaderboard."""
         return (MetricRules(self.loss, self.display, live=True), *self.metrics)
 
-    @property
+    @cached_property
     def live_metrics(self) -> tuple[int, ...]:
         """The places of the metrics that are shown while the board runs, from 0, the first."""
         return tuple(number for number, metric in enumerate(self.all_metrics) if metric.live)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from ladderboard._formatting import format_decimals, format_gain, format_time, round_outwards
+from ladderboard.board._model import MetricBound, MetricRelease, make_document
 from ladderboard.files import Limits
 from ladderboard.losses import HIGHER_FORMS, DisplayForm, display_release, display_risk
 
@@ -379,34 +380,29 @@ def serialize_metric_release(
     display: DisplayRules, value: float | None, *, improved: bool | None = None
 ) -> dict[str, Any]:
     """Return a released loss in a metric; ``improved`` is None for the best of a team."""
+    return make_document(
+        MetricRelease, display, **describe_release(display, value), improved=improved
+    )
+
+
+def describe_release(display: DisplayRules, value: float | None) -> dict[str, float | None]:
+    """Return a released loss: in the metric, as it is, and as people see it."""
     return {
-        "name": display.name,
         "released": to_metric(display, value),
         "loss": value,
         "display": round_release(display, value),
-        "digits": display.digits,
-        "improved": improved,
     }
-
-
-class _MetricEnds(NamedTuple):
-    """A certificate in the board's metric: the ends of its interval, and how far they are.
-
-    ``overfitting`` and ``hidden`` are distances from the value shown, None if they say nothing.
-    """
-
-    low: float | None
-    high: float | None
-    overfitting: float | None
-    hidden: float | None
 
 
 def _metric_ends(
     display: DisplayRules, certificate: Certificate, released: float | None
-) -> _MetricEnds:
-    """Return a certificate in the metric; ``released`` is the loss that it is about."""
+) -> dict[str, float | None]:
+    """Return the ends of a certificate's interval in the metric, and how far they are.
+
+    ``overfitting`` and ``hidden`` are distances from the value shown, None if they say nothing.
+    """
     if released is None and certificate.differences:
-        return _MetricEnds(None, None, None, None)
+        return dict.fromkeys(("low", "high", "overfitting", "hidden"))
     centre = released if certificate.differences and released is not None else 0.0
     smallest, largest = certificate.span
     first, last = max(centre + certificate.low, smallest), min(centre + certificate.high, largest)
@@ -416,7 +412,12 @@ def _metric_ends(
         shown = display.metric_value(released)
         overfitting = None if last >= largest else abs(shown - worst)
         hidden = None if first <= smallest else abs(best - shown)
-    return _MetricEnds(min(best, worst), max(best, worst), overfitting, hidden)
+    return {
+        "low": min(best, worst),
+        "high": max(best, worst),
+        "overfitting": overfitting,
+        "hidden": hidden,
+    }
 
 
 def serialize_bound(
@@ -428,11 +429,14 @@ def serialize_bound(
     was released; ``loss`` is the certificate in losses.
     """
     loss = certificate.describe()
-    return {
-        **_metric_ends(display, certificate, released)._asdict(),
-        "beta": certificate.beta,
-        "vacuous": loss["vacuous"],
-        "theorem": certificate.theorem,
-        "assumptions": list(certificate.assumptions),
-        "loss": loss,
-    }
+    ends = _metric_ends(display, certificate, released)
+    return make_document(
+        MetricBound,
+        certificate,
+        **ends,
+        beta=certificate.beta,
+        vacuous=loss["vacuous"],
+        theorem=certificate.theorem,
+        assumptions=loss["assumptions"],
+        loss=loss,
+    )

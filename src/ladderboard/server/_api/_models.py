@@ -1,14 +1,17 @@
 """The models of requests and responses, for /openapi.json.
 
-The fields of a response are those of a dataclass in ``ladderboard.board``.
+The fields of a response are those of the class that the response is made from, mostly a dataclass
+in ``ladderboard.board``.
 """
 
+import inspect
 from dataclasses import is_dataclass
 from datetime import datetime
+from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, get_args, get_origin
+from typing import Annotated, Any, Literal, Optional, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 
 from ladderboard import board
 from ladderboard.board import BoardStatus
@@ -24,87 +27,87 @@ class RequestModel(BaseModel):
 
 
 class Registration(RequestModel):
-    """A team that wants to come in."""
+    """A team to register, with an invitation if the board requires one."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)]
     invitation: Annotated[str | None, Field(max_length=100)] = None
 
 
-class Days(RequestModel):
-    """How long an invitation is good."""
+class InvitationRequest(RequestModel):
+    """The number of days for which an invitation is valid."""
 
     days: Annotated[float, Field(gt=0, le=366)] = 7
 
 
-class Trust(RequestModel):
-    """Whose token is wanted."""
+class StaffTokenRequest(RequestModel):
+    """The role that a new token gives; it belongs to no team."""
 
     role: Literal["evaluator", "organiser"]
 
 
-class Decision(RequestModel):
-    """What the organiser decides about a registration; the reason is for a rejection."""
+class RegistrationDecision(RequestModel):
+    """Whether a registration is approved, and the reason that a rejected person is shown."""
 
     approve: bool
     reason: Annotated[str, Field(max_length=300)] = ""
 
 
-class People(RequestModel):
-    """Mail addresses, or issuers and subjects with a space between them."""
+class PeopleRequest(RequestModel):
+    """People who may register: mail addresses, or issuer and subject separated by a space."""
 
     people: Annotated[
         list[Annotated[str, Field(max_length=320, pattern=_PERSON)]], Field(max_length=100)
     ]
 
 
-class MemberInvitation(RequestModel):
-    """How long an invitation to a team is good, and how many people it admits."""
+class MemberInvitationRequest(RequestModel):
+    """The number of days for which an invitation is valid, and how many people can use it."""
 
     days: Annotated[float, Field(gt=0, le=366)] = 7
     uses: Annotated[int, Field(ge=1, le=100)] = 1
 
 
-class Joining(RequestModel):
-    """An invitation to a team; with ``merge``, one's own team is merged into it."""
+class JoinRequest(RequestModel):
+    """An invitation to a team; with `merge` the caller's present team is merged into it."""
 
     invitation: Annotated[str, Field(max_length=100)]
     merge: bool = False
 
 
 class RoleChange(RequestModel):
-    """What a person in a team is."""
+    """The new role of a member of a team."""
 
     role: Literal["owner", "member"]
 
 
-class Merge(RequestModel):
-    """The id of the team that another is merged into."""
+class MergeRequest(RequestModel):
+    """The id of the team that remains."""
 
     into: Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
-class Acceptance(RequestModel):
-    """The version of the terms that was read and is accepted."""
+class TermsAcceptance(RequestModel):
+    """The version of the terms that the caller has read."""
 
     version: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class NewWebhook(RequestModel):
-    """A receiver of a board's events; without ``events``, of all."""
+class WebhookRequest(RequestModel):
+    """A URL that receives a board's events: all of them, unless `events` lists some."""
 
     url: Annotated[str, Field(min_length=1, max_length=2000, pattern="^https?://[!-~]+$")]
     events: Annotated[list[board.WebhookEvent] | None, Field(min_length=1, max_length=10)] = None
     format: board.WebhookFormat = "json"
 
 
-class Charge(RequestModel):
-    """How many questions may have been answered since a copy was made that was put back."""
+class ResumeRequest(RequestModel):
+    """After a restore: how many submissions may have been answered since the copy was made."""
 
     charge: Annotated[int | None, Field(ge=0, le=2**53)] = None
 
 
-class Choice(RequestModel):
-    """Submissions for the finals."""
+class SelectionRequest(RequestModel):
+    """The ids of the submissions that a team selects for the final ranking."""
 
     submissions: Annotated[
         list[Annotated[str, Field(pattern="^[0-9a-f]{32}$")]], Field(max_length=100)
@@ -112,7 +115,7 @@ class Choice(RequestModel):
 
 
 class Amendment(RootModel[dict[str, Any]]):
-    """Keys of ``board.yaml`` that change, with their new values."""
+    """The keys of `board.yaml` to change, with their new values."""
 
     root: Annotated[dict[str, Any], Field(min_length=1, max_length=50)]
 
@@ -120,72 +123,38 @@ class Amendment(RootModel[dict[str, Any]]):
 Moment = Annotated[
     str, Field(description="A time in UTC, to the second.", pattern=r"^\d{4,}-\d\d-\d\dT[\d:]{8}Z$")
 ]
-# The published names of documents that are part of others.
-_SCHEMAS: dict[Any, str] = {
-    BoundCertificate: "Certificate",
-    board.BestRelease: "Best",
-    board.BoardInfo: "BoardSummary",
-    board.BoardPhase: "Phase",
-    board.DataRule: "DataRule",
-    board.FileLimits: "FileRule",
-    board.FinalMetric: "FinalMetric",
-    board.FinalRankingRow: "Finalist",
-    board.FinalsRule: "FinalsRule",
-    board.PrizeRule: "PrizeRule",
-    board.AwardedPrize: "AwardedPrize",
-    board.LedgerHead: "Head",
-    board.LimitStatus: "Limit",
-    board.MetricBound: "Bound",
-    board.MetricDisplay: "Display",
-    board.MetricRelease: "MetricRelease",
-    board.RateLimit: "Window",
-    board.SignInRule: "SignInRule",
-    board.TeamInvitation: "ListedInvitation",
-    board.TeamMember: "Member",
-    board.TeamRef: "TeamName",
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+# The published names of documents whose dataclasses have other ones.
+_PUBLISHED_NAMES = {
+    "BestRelease": "Best",
+    "BoardInfo": "BoardSummary",
+    "BoardPhase": "Phase",
+    "BoardRecord": "Record",
+    "BoardTerms": "TermsText",
+    "DeclaredBaseline": "Declared",
+    "Erased": "ErasureResult",
+    "FileLimits": "FileRule",
+    "FinalRanking": "Finals",
+    "FinalRankingRow": "Finalist",
+    "LeaderboardRow": "Standing",
+    "LedgerHead": "Head",
+    "LimitStatus": "Limit",
+    "MetricBound": "Bound",
+    "MetricDisplay": "Display",
+    "RateLimit": "Window",
+    "ReplyDisplay": "DisplayedReply",
+    "SubmissionInfo": "Submission",
+    "TeamCredentials": "NewTeam",
+    "TeamInvitation": "ListedInvitation",
+    "TeamMember": "Member",
+    "TeamMembers": "MemberList",
+    "TeamRef": "TeamName",
+    "TeamStatus": "Team",
+    "WebhookWithSecret": "WebhookSecret",
 }
-
-
-def fields_of(model: type, *, without: str = "") -> dict[str, Any]:
-    """Return the fields of a document with their types for pydantic."""
-    return {
-        item.name: _schema_type(item.hint)
-        for item in board.document_fields(model)
-        if item.name != without
-    }
-
-
-def _schema_type(hint: Any) -> Any:
-    """Return the type of a field as the API describes it."""
-    origin, parts = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        text, pattern = parts[1]
-        described = Field(description=text or None, pattern=pattern)
-        return Annotated[_schema_type(parts[0]), described]
-    if origin is UnionType or NoneType in parts:
-        (inner,) = (part for part in parts if part is not NoneType)
-        return Optional[_schema_type(inner)]  # noqa: UP045 - a name may be text
-    if origin is tuple:
-        return list[_schema_type(parts[0])]  # type: ignore[misc]  # a type at run time
-    if hint is datetime:
-        return Moment
-    return _SCHEMAS[hint] if is_dataclass(hint) else hint
-
-
-if TYPE_CHECKING:
-    Id = str
-    Metric = float | None
-    Loss = float | None
-    DisplayValue = float | None
-    Proven = bool | None
-    VisibleGain = float | None
-else:
-    Id = _schema_type(board.Id)
-    Metric = _schema_type(board.Metric)
-    Loss = _schema_type(board.Loss)
-    DisplayValue = _schema_type(board.DisplayValue)
-    Proven = _schema_type(board.Proven)
-    VisibleGain = _schema_type(board.VisibleGain)
+# Fields that a response has only if they are set, and one that it never has.
+_SOMETIMES = {"Limit": {"next"}, "BoardSummary": {"accounts", "columns", "protection"}}
+_NEVER = {"Submission": {"receipt"}}
 
 
 class ResponseModel(BaseModel):
@@ -195,7 +164,7 @@ class ResponseModel(BaseModel):
 
 
 class Item(ResponseModel):
-    """One thing that is wrong."""
+    """One thing that is wrong with the request."""
 
     code: str
     column: str | None
@@ -205,7 +174,7 @@ class Item(ResponseModel):
 
 
 class Problem(ResponseModel):
-    """What cannot be done, and why (RFC 9457)."""
+    """An error: what was refused and why, as RFC 9457 describes it."""
 
     type: Annotated[str, Field(description="urn:ladderboard:problem: and the code.")]
     title: str
@@ -215,439 +184,179 @@ class Problem(ResponseModel):
     errors: list[Item]
 
 
-class Certificate(ResponseModel):
-    """A bound with its confidence and assumptions; null stands for an infinite end."""
-
-    low: float | None
-    high: float | None
-    generalisation: list[float | None]
-    sample: list[float | None]
-    beta: float
-    nats: float | None
-    differences: bool
-    span: list[float | None]
-    known: list[float | None]
-    theorem: str
-    assumptions: list[str]
-    changer_nats: float | None
-    released: float | None
-    half_width: float | None
-    centre: float | None
-    error: float | None
-    overfitting: float | None
-    hidden: float | None
-    vacuous: bool
-
-
-class Bound(ResponseModel):
-    """Where the best model's true value lies, in the board's metric."""
-
-    __annotations__ = fields_of(board.MetricBound)
-
-
-class Display(ResponseModel):
-    """How losses are shown."""
-
-    __annotations__ = {
-        **fields_of(board.MetricDisplay),
-        "as_": Annotated[str, Field(alias="as")],
-    }
-
-
-class DisplayedReply(Display):
-    """How losses are shown, with those of a reply."""
-
-    released: DisplayValue
-    score: DisplayValue
-
-
-class Best(ResponseModel):
-    """The best release of a board."""
-
-    __annotations__ = fields_of(board.BestRelease)
-
-
-class Window(ResponseModel):
-    """So many questions within so many seconds."""
-
-    __annotations__ = fields_of(board.RateLimit)
-
-
-class Phase(ResponseModel):
-    """A time in which questions are answered."""
-
-    __annotations__ = fields_of(board.BoardPhase)
-
-
-class FinalsRule(ResponseModel):
-    """How many submissions a team selects."""
-
-    __annotations__ = fields_of(board.FinalsRule)
-
-
-class PrizeRule(ResponseModel):
-    """A prize for a place in the final ranking."""
-
-    __annotations__ = fields_of(board.PrizeRule)
-
-
-class SignInRule(ResponseModel):
-    """Who may register by signing in."""
-
-    __annotations__ = fields_of(board.SignInRule)
-
-
-class DataRule(ResponseModel):
-    """Who may download the data."""
-
-    __annotations__ = fields_of(board.DataRule)
-
-
-class DataFile(ResponseModel):
-    """A file for participants; ``url`` is null if this server has it."""
-
-    name: str
-    bytes: int | None
-    sha256: str | None
-    url: str | None
-
-
-class DataList(ResponseModel):
-    """The files for participants, besides sample_submission.csv, and whether the caller may."""
-
-    files: list[DataFile]
-    members: bool
-    allowed: bool
-    refusal: Annotated[
-        str | None, Field(description="Why the caller may not have them; null if they may.")
-    ]
-
-
-class TermsText(ResponseModel):
-    """The terms of a board."""
-
-    __annotations__ = fields_of(board.BoardTerms)
-
-
-class Head(ResponseModel):
-    """How far the ledger has come, as far as it may be seen."""
-
-    __annotations__ = fields_of(board.LedgerHead)
-
-
-class FileRule(ResponseModel):
-    """How large a file may be, unpacked."""
-
-    __annotations__ = fields_of(board.FileLimits)
-
-
-class BoardSummary(ResponseModel):
-    """What a board is, what it promises, and how far it has come."""
-
-    __annotations__ = fields_of(board.BoardInfo)
-
-
-class BoardList(ResponseModel):
-    """A page of all boards; ``next`` is the ``cursor`` of the next one."""
-
-    boards: list[BoardSummary]
-    next: str | None
-
-
-class TeamName(ResponseModel):
-    """A team; its name is untrusted text, and null where teams go without."""
-
-    __annotations__ = fields_of(board.TeamRef)
-
-
-class Limit(ResponseModel):
-    """What is left of a team's submissions, of the board's, or of the window of time.
-
-    ``next`` is when a full window has room again.
-    """
-
-    __annotations__ = fields_of(board.LimitStatus)
-    next = None
-
-
-class Standing(ResponseModel):
-    """A row of the standings; the rank is null for baselines and where nothing was released."""
-
-    __annotations__ = fields_of(board.LeaderboardRow)
-
-
-class Declared(ResponseModel):
-    """A baseline that is a number from elsewhere."""
-
-    name: str
-    value: float
-    loss: float
-    display: float
-    source: str
-
-
-class Leaderboard(ResponseModel):
-    """A page of the standings; ``next`` is the ``cursor`` of the next one."""
-
-    board: str
-    as_of: Moment
-    frozen: bool
-    ranked_by: Annotated[
-        str, Field(description="The metric that decides the ranks, or `mean_rank`.")
-    ]
-    rows: list[Standing]
-    declared: list[Declared]
-    next: str | None
-
-
-class Record(ResponseModel):
-    """A time at which the best of the whole board went down."""
-
-    __annotations__ = fields_of(board.BoardRecord)
-
-
-class RecordList(ResponseModel):
-    """Records, oldest first."""
-
-    records: list[Record]
-
-
-class Team(ResponseModel):
-    """A team's own affairs."""
-
-    __annotations__ = fields_of(board.TeamStatus)
-
-
-class ListedTeam(ResponseModel):
-    """A team, for the organiser."""
-
-    __annotations__ = fields_of(board.ListedTeam)
-
-
-class TeamList(ResponseModel):
-    """Teams in the order in which they came; ``next`` is the ``after`` of the next page."""
-
-    teams: list[ListedTeam]
-    next: int | None
-
-
-class NewTeam(ResponseModel):
-    """A team and its token, which is told once."""
-
-    __annotations__ = fields_of(board.TeamCredentials)
-
-
-class ErasureResult(ResponseModel):
-    """What an erasure left."""
-
-    team: Annotated[str | None, Field(description="The team's id; null if its name stays.")]
-    name: Annotated[str | None, Field(description="The team's pseudonym.")]
-    kept_in_ledger: Annotated[
-        bool,
-        Field(description="An older version closed the board; its ledger commits to the name."),
-    ]
-    scrubbed: Annotated[
-        bool, Field(description="Nothing is left in the free space of the database's file.")
-    ]
-
-
-class NewToken(ResponseModel):
-    """A token, which is told once."""
-
-    token: str
-
-
-class Invitation(ResponseModel):
-    """An invitation, good for one team."""
-
-    invitation: str
-
-
-class ListedToken(ResponseModel):
-    """A token or an invitation that is good; ``id`` is the beginning of its hash."""
-
-    __annotations__ = fields_of(board.ListedToken)
-
-
-class TokenList(ResponseModel):
-    """The tokens and invitations of a board."""
-
-    tokens: list[ListedToken]
-
-
-class Person(ResponseModel):
-    """A person who signed in; names are untrusted text."""
-
-    number: int
-    issuer: str
-    subject: str
-    name: str
-    mail: str | None
-    state: Literal["signed_in", "waiting", "registered", "left", "rejected"]
-    team_name: str
-    reason: str
-    team: Id | None
-    role: Literal["owner", "member", "organiser"] | None
-    made: Moment
-
-
-class RegistrationList(ResponseModel):
-    """The people who signed in, and how many on the list did not yet."""
-
-    registrations: list[Person]
-    listed: int
-
-
-class Member(ResponseModel):
-    """A person in one's own team."""
-
-    __annotations__ = fields_of(board.TeamMember)
-
-
-class ListedInvitation(ResponseModel):
-    """An invitation to one's own team that is good; ``id`` is the beginning of its hash."""
-
-    __annotations__ = fields_of(board.TeamInvitation)
-
-
-class MemberList(ResponseModel):
-    """The people in one's own team, and its invitations."""
-
-    __annotations__ = fields_of(board.TeamMembers)
-
-
-class Membership(ResponseModel):
-    """The team that a person is in now."""
-
-    team: Id
-
-
-class ListedWebhook(ResponseModel):
-    """A webhook with what came of its last delivery."""
-
-    __annotations__ = fields_of(board.ListedWebhook)
-
-
-class WebhookList(ResponseModel):
-    """The webhooks of a board."""
-
-    webhooks: list[ListedWebhook]
-
-
-class WebhookSecret(ResponseModel):
-    """A new webhook, and the secret that its deliveries are signed with, which is told once."""
-
-    number: int
-    url: str
-    secret: str
-
-
-class SelectionList(ResponseModel):
-    """What a team selected for the finals; empty where the default holds."""
-
-    submissions: list[Id]
-
-
-class MetricRelease(ResponseModel):
-    """A release by one of the further metrics that are shown while the board runs."""
-
-    __annotations__ = fields_of(board.MetricRelease)
-
-
-class FinalMetric(ResponseModel):
-    """A metric in a row of the final ranking, besides the one that decides."""
-
-    __annotations__ = fields_of(board.FinalMetric)
-
-
-class Finalist(ResponseModel):
-    """A row of the final ranking, with an interval that holds for all rows at once."""
-
-    __annotations__ = fields_of(board.FinalRankingRow)
-
-
-class AwardedPrize(ResponseModel):
-    """A prize, and the teams that get it."""
-
-    __annotations__ = fields_of(board.AwardedPrize)
-
-
-class Finals(ResponseModel):
-    """The final ranking, on the private split."""
-
-    __annotations__ = fields_of(board.FinalRanking)
-
-
-class State(ResponseModel):
-    """How a board stands."""
-
-    board: str
-    status: BoardStatus
-
-
-class Health(ResponseModel):
-    """Whether the server works."""
-
-    status: Literal["ok"]
-
-
-Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
 class Receipt(ResponseModel):
-    """What proves that a question was answered: it opens one's own part of an entry."""
+    """Proves that a submission was answered: it opens the team's part of a ledger entry."""
 
     format: Literal[1]
-    book: Id
+    book: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")]
     entry: int | None
     hash: Hash
     submission: Hash
     salt: Hash
 
 
-class SubmissionReply(ResponseModel):
-    """The answer to a submission."""
-
-    id: Id
-    number: int
-    time: Moment
-    entry: int | None
-    team: TeamName
-    released: Metric
-    loss: Loss
-    improved: bool
-    question: int
-    remaining: int
-    limit: str
-    limits: list[Limit]
-    next_submission_at: Moment | None
-    bound: Bound | None
-    reason: str
-    visible_gain: VisibleGain
-    score: Metric
-    score_loss: Loss
-    proven: Proven
-    ladder: Literal["team", "board"]
-    again: bool
-    metrics: list[MetricRelease]
-    receipt: Receipt
-    display: DisplayedReply
+# An end of an interval may be infinite, which is null in JSON.
+_ENDS: dict[Any, Any] = {float: float | None, tuple[float, float]: list[float | None]}
+_CERTIFICATE = {
+    **{name: _ENDS.get(hint, hint) for name, hint in get_type_hints(BoundCertificate).items()},
+    "beta": float,
+    **dict.fromkeys(("half_width", "centre", "error", "overfitting", "hidden"), float | None),
+    "vacuous": bool,
+}
+Certificate = create_model(
+    "Certificate",
+    __base__=ResponseModel,
+    __doc__="A bound with its confidence and assumptions; null stands for an infinite end.",
+    **{name: (hint, ...) for name, hint in _CERTIFICATE.items()},  # type: ignore[call-overload]
+)
+_JSON_TYPES: dict[Any, Any] = {
+    datetime: Moment,
+    BoundCertificate: Certificate,
+    board.ReceiptFields: Receipt,
+}
 
 
-class Submission(ResponseModel):
-    """A submission, as it was answered."""
+@cache
+def response_model(document: type) -> type[ResponseModel]:
+    """Return the schema of a document: the fields and the docstring of its class."""
+    name = _PUBLISHED_NAMES.get(document.__name__, document.__name__)
+    hints = get_type_hints(document, include_extras=True)
+    if issubclass(document, board.MetricDisplay):
+        hints["as"] = str
+    fields: dict[str, Any] = {
+        field: (Optional[_schema_type(hint)], None)  # noqa: UP045 - same
+        if field in _SOMETIMES.get(name, ())
+        else (_schema_type(hint), ...)
+        for field, hint in hints.items()
+        if field != "raw" and field not in _NEVER.get(name, ())
+    }
+    text = (inspect.getdoc(document) or "").replace("``", "`").replace("None", "null")
+    return create_model(name, __base__=ResponseModel, __doc__=text, **fields)
 
-    __annotations__ = fields_of(board.SubmissionInfo, without="receipt")
+
+def _schema_type(hint: Any) -> Any:
+    """Return the type of a field as the API describes it."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in _JSON_TYPES:
+        return _JSON_TYPES[hint]
+    if origin is Annotated:
+        text, pattern = parts[1]
+        described = Field(description=text or None, pattern=pattern)
+        return Annotated[_schema_type(parts[0]), described]
+    if origin is UnionType or NoneType in parts:
+        (inner,) = (part for part in parts if part is not NoneType)
+        return Optional[_schema_type(inner)]  # noqa: UP045 - a name may be text
+    if origin is tuple:
+        return list[_schema_type(parts[0])]  # type: ignore[misc]  # a type at run time
+    return response_model(hint) if isinstance(hint, type) and is_dataclass(hint) else hint
 
 
-class OneSubmission(Submission):
-    """A submission with its receipt, which is null to a team whose scores evaluators hand in."""
+BoardSummary = response_model(board.BoardInfo)
+DataList = response_model(board.DataList)
+ErasureResult = response_model(board.Erased)
+Finals = response_model(board.FinalRanking)
+Leaderboard = response_model(board.Leaderboard)
+MemberList = response_model(board.TeamMembers)
+NewTeam = response_model(board.TeamCredentials)
+Person = response_model(board.Person)
+SubmissionReply = response_model(board.SubmissionReply)
+Team = response_model(board.TeamStatus)
+TermsText = response_model(board.BoardTerms)
+WebhookSecret = response_model(board.WebhookWithSecret)
 
-    receipt: Receipt | None
+
+@response_model
+class BoardList:
+    """A page of the boards; ``next`` is the ``cursor`` of the next page."""
+
+    boards: tuple[board.BoardInfo, ...]
+    next: str | None
 
 
-class SubmissionList(ResponseModel):
-    """Submissions, newest first; ``next`` is the ``before`` of the next page."""
+@response_model
+class RecordList:
+    """The records of a board, oldest first."""
 
-    submissions: list[Submission]
+    records: tuple[board.BoardRecord, ...]
+
+
+@response_model
+class TeamList:
+    """A page of the teams in the order of registration; ``next`` is the next page's ``after``."""
+
+    teams: tuple[board.ListedTeam, ...]
     next: int | None
+
+
+@response_model
+class TokenList:
+    """The valid tokens and invitations of a board."""
+
+    tokens: tuple[board.ListedToken, ...]
+
+
+@response_model
+class RegistrationList:
+    """The people who signed in; ``listed`` counts those on the list who have not signed in yet."""
+
+    registrations: tuple[board.Person, ...]
+    listed: int
+
+
+@response_model
+class WebhookList:
+    """The webhooks of a board."""
+
+    webhooks: tuple[board.ListedWebhook, ...]
+
+
+@response_model
+class OneSubmission(board.SubmissionInfo):
+    """A submission with its receipt, which is null for teams whose scores evaluators submit."""
+
+
+@response_model
+class SubmissionList:
+    """A page of a team's submissions, newest first; ``next`` is the ``before`` of the next page."""
+
+    submissions: tuple[board.SubmissionInfo, ...]
+    next: int | None
+
+
+@response_model
+class SelectionList:
+    """The submissions that a team selected for the final ranking; none if the default applies."""
+
+    submissions: tuple[board.Id, ...]
+
+
+@response_model
+class Membership:
+    """The id of the caller's team."""
+
+    team: board.Id
+
+
+class NewToken(ResponseModel):
+    """A new token, which is shown only once."""
+
+    token: str
+
+
+class Invitation(ResponseModel):
+    """A new invitation, which is shown only once."""
+
+    invitation: str
+
+
+class State(ResponseModel):
+    """The status of a board."""
+
+    board: str
+    status: BoardStatus
+
+
+class Health(ResponseModel):
+    """The server and its database work."""
+
+    status: Literal["ok"]

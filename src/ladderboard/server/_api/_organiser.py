@@ -6,22 +6,22 @@ from ladderboard.board import Role, check_permission
 from ladderboard.server._api._models import (
     Amendment,
     BoardSummary,
-    Charge,
-    Days,
-    Decision,
     ErasureResult,
     Finals,
     Invitation,
-    Merge,
+    InvitationRequest,
+    MergeRequest,
     NewTeam,
     NewToken,
-    NewWebhook,
-    People,
+    PeopleRequest,
+    RegistrationDecision,
     RegistrationList,
+    ResumeRequest,
+    StaffTokenRequest,
     State,
     TokenList,
-    Trust,
     WebhookList,
+    WebhookRequest,
     WebhookSecret,
 )
 from ladderboard.server._api._routes import (
@@ -102,7 +102,7 @@ def erase_person(request: Request, board: Slug, number: PersonNumber) -> Respons
     response_model=Invitation,
     **private_route(408, 413, 415),
 )
-def invite(request: Request, board: Slug, wanted: Days | None = None) -> Response:
+def invite(request: Request, board: Slug, wanted: InvitationRequest | None = None) -> Response:
     """Make an invitation for one team."""
     days = 7.0 if wanted is None else wanted.days
     opened, caller = open_board(request, board)
@@ -116,7 +116,7 @@ def invite(request: Request, board: Slug, wanted: Days | None = None) -> Respons
     response_model=NewToken,
     **private_route(408, 413, 415),
 )
-def create_token(request: Request, board: Slug, wanted: Trust) -> Response:
+def create_token(request: Request, board: Slug, wanted: StaffTokenRequest) -> Response:
     """Make a token for an evaluator or another organiser of this board."""
     role = Role[wanted.role.upper()]
     opened, caller = open_board(request, board)
@@ -153,7 +153,7 @@ def list_registrations(request: Request, board: Slug) -> Response:
     **private_route(408, 409, 413, 415),
 )
 def decide_registration(
-    request: Request, board: Slug, number: PersonNumber, wanted: Decision
+    request: Request, board: Slug, number: PersonNumber, wanted: RegistrationDecision
 ) -> Response:
     """Approve or reject the registration of a person who signed in."""
     opened, caller = open_board(request, board)
@@ -167,7 +167,7 @@ def decide_registration(
 @router.post(
     "/boards/{board}/people", response_model=RegistrationList, **private_route(408, 413, 415)
 )
-def extend_list(request: Request, board: Slug, wanted: People) -> Response:
+def extend_list(request: Request, board: Slug, wanted: PeopleRequest) -> Response:
     """Add people to the list of those who may register by signing in."""
     opened, caller = open_board(request, board)
     opened.identities.extend_list(caller, wanted.people)
@@ -199,7 +199,7 @@ def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Re
 
 
 @router.post("/boards/{board}/teams/{team}/merge", **no_content_route(408, 413, 415))
-def merge_teams(request: Request, board: Slug, team: TeamId, wanted: Merge) -> Response:
+def merge_teams(request: Request, board: Slug, team: TeamId, wanted: MergeRequest) -> Response:
     """Merge a team into another, unless either has submitted; its people move, its token ends."""
     opened, caller = open_board(request, board)
     opened.members.merge(caller, team, wanted.into)
@@ -219,7 +219,7 @@ def list_webhooks(request: Request, board: Slug) -> Response:
     response_model=WebhookSecret,
     **private_route(408, 409, 413, 415),
 )
-def add_webhook(request: Request, board: Slug, wanted: NewWebhook) -> Response:
+def add_webhook(request: Request, board: Slug, wanted: WebhookRequest) -> Response:
     """Send the board's events to a URL; the secret that signs them is told here only."""
     opened, caller = open_board(request, board)
     check_permission(caller, "run")
@@ -254,7 +254,7 @@ def pause_board(request: Request, board: Slug) -> Response:
 
 
 @router.post("/boards/{board}/resume", response_model=State, **private_route(408, 409, 413, 415))
-def resume_board(request: Request, board: Slug, wanted: Charge | None = None) -> Response:
+def resume_board(request: Request, board: Slug, wanted: ResumeRequest | None = None) -> Response:
     """Go on; after a restore, `charge` says how many questions may have been lost."""
     opened, caller = open_board(request, board)
     opened.amendments.resume(caller, None if wanted is None else wanted.charge)

@@ -7,12 +7,10 @@ from fastapi import Query, Request, Response
 from ladderboard.board import Role
 from ladderboard.errors import NotAllowed
 from ladderboard.server._api._models import (
-    Acceptance,
-    Choice,
     ErasureResult,
     Invitation,
-    Joining,
-    MemberInvitation,
+    JoinRequest,
+    MemberInvitationRequest,
     MemberList,
     Membership,
     NewTeam,
@@ -20,8 +18,10 @@ from ladderboard.server._api._models import (
     Registration,
     RoleChange,
     SelectionList,
+    SelectionRequest,
     Team,
     TeamList,
+    TermsAcceptance,
     TermsText,
 )
 from ladderboard.server._api._routes import (
@@ -108,7 +108,7 @@ def get_selections(request: Request, board: Slug) -> Response:
 @router.put(
     "/boards/{board}/selections", response_model=SelectionList, **private_route(408, 409, 413, 415)
 )
-def select(request: Request, board: Slug, wanted: Choice) -> Response:
+def select(request: Request, board: Slug, wanted: SelectionRequest) -> Response:
     """Select submissions for the finals, in place of those selected before."""
     opened, caller = open_board(request, board)
     opened.closer.select_submissions(caller, wanted.submissions)
@@ -162,10 +162,10 @@ def remove_member(request: Request, board: Slug, number: PersonNumber) -> Respon
     **private_route(408, 409, 413, 415),
 )
 def invite_member(
-    request: Request, board: Slug, wanted: MemberInvitation | None = None
+    request: Request, board: Slug, wanted: MemberInvitationRequest | None = None
 ) -> Response:
     """Make an invitation to one's own team, for people who sign in; owners may."""
-    wanted = wanted or MemberInvitation()
+    wanted = wanted or MemberInvitationRequest()
     opened, caller = open_board(request, board)
     invitation = opened.members.invite(caller, days=wanted.days, uses=wanted.uses)
     return make_response(request, {"invitation": invitation}, 201)
@@ -184,7 +184,7 @@ def revoke_invitation(request: Request, board: Slug, token: TokenId) -> Response
     response_model=Membership,
     **private_route(408, 409, 413, 415),
 )
-def join_team(request: Request, board: Slug, wanted: Joining) -> Response:
+def join_team(request: Request, board: Slug, wanted: JoinRequest) -> Response:
     """Join a team with an invitation from it, as a person who signed in."""
     opened, caller = open_board(request, board)
     get_context(request).limit_registrations(request)
@@ -208,7 +208,7 @@ def get_terms(request: Request, board: Slug) -> Response:
 
 
 @router.post("/boards/{board}/terms", response_model=TermsText, **private_route(408, 409, 413, 415))
-def accept_terms(request: Request, board: Slug, wanted: Acceptance) -> Response:
+def accept_terms(request: Request, board: Slug, wanted: TermsAcceptance) -> Response:
     """Accept the terms; the ledger records it."""
     opened, caller = open_board(request, board)
     opened.terms.accept(caller, wanted.version)
