@@ -106,7 +106,7 @@ def _read_boards(
 
 @router.get("/boards/{board}", response_model=BoardSummary, **public_route())
 def get_board(request: Request, board: Slug) -> Response:
-    """Return what a board is, what it promises, and how far it has come."""
+    """Return a board: its rules, its guarantees and its progress."""
     opened, caller = open_board(request, board)
     summary = opened.as_seen_by(caller).summary()
     return make_response(request, summary)
@@ -130,7 +130,7 @@ def leaderboard(
         Query(alias="format", pattern="^(json|csv)$", description="json or csv, before Accept."),
     ] = None,
 ) -> Response:
-    """Return a page of the standings, as JSON or as CSV."""
+    """Return a page of the leaderboard, as JSON or as CSV."""
     opened, caller = open_board(request, board)
     page = opened.as_seen_by(caller).leaderboard(limit=limit, cursor=cursor)
     headers = {}
@@ -151,14 +151,14 @@ def _prefers_csv(request: Request) -> bool:
 
 @router.get("/boards/{board}/data", response_model=DataList, **public_route())
 def list_data(request: Request, board: Slug) -> Response:
-    """Return the files for participants; they are downloaded from the page Data."""
+    """Return the list of data files; the page Data has the files themselves."""
     opened, caller = open_board(request, board)
     return make_response(request, opened.data.summary(caller))
 
 
 @router.get("/boards/{board}/records", response_model=RecordList, **public_route())
 def records(request: Request, board: Slug) -> Response:
-    """Return every time that the best of the whole board went down."""
+    """Return the records: every release that was a new best of the whole board."""
     opened, caller = open_board(request, board)
     entries = opened.as_seen_by(caller).records()
     return make_response(request, {"records": entries})
@@ -166,7 +166,7 @@ def records(request: Request, board: Slug) -> Response:
 
 _LEDGER = public_route(types=[_LINES, _PLAIN])
 _LEDGER["responses"][200] |= {
-    "description": "The entries: of each the bytes that were hashed, and a line feed.",
+    "description": "The entries: the bytes that were hashed, each followed by a line feed.",
     "content": {_LINES: _TEXT, _PLAIN: _TEXT},
     "headers": {
         **_LEDGER["responses"][200]["headers"],
@@ -175,7 +175,7 @@ _LEDGER["responses"][200] |= {
             "schema": {"type": "integer"},
         },
         "Ledger-Head": {
-            "description": "The hash of the last of them.",
+            "description": "The hash of the last visible entry.",
             "schema": {"type": "string"},
         },
     },
@@ -186,10 +186,10 @@ _LEDGER["responses"][200] |= {
 def ledger(
     request: Request,
     board: Slug,
-    first: Annotated[int, Query(ge=0, le=2**53, description="The first entry wanted.")] = 0,
+    first: Annotated[int, Query(ge=0, le=2**53, description="The first entry to return.")] = 0,
     limit: Limit = 100,
 ) -> Response:
-    """Return entries of the ledger, one a line."""
+    """Return entries of the ledger, one per line."""
     opened, caller = open_board(request, board)
     view = opened.as_seen_by(caller)
     # First: entries may be added meanwhile, and none may lie beyond the head.
@@ -207,7 +207,7 @@ def ledger(
 
 @router.get("/boards/{board}/finals", response_model=Finals, **public_route())
 def finals(request: Request, board: Slug) -> Response:
-    """Return the final ranking, once the board is closed."""
+    """Return the final ranking of a closed board."""
     opened, caller = open_board(request, board)
     ranking = opened.as_seen_by(caller).finals()
     return make_response(request, ranking)

@@ -44,7 +44,7 @@ router = make_router("organiser")
 
 @router.post("/boards/{board}/teams/{team}/token", response_model=NewTeam, **private_route())
 def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
-    """Give a team another token; the old one ends, with its sessions."""
+    """Replace a team's token; the old token and its sign-in sessions end."""
     opened, caller = open_board(request, board)
     team_with_token = opened.teams.rotate_token(caller, team)
     return make_response(request, team_with_token._asdict())
@@ -52,7 +52,7 @@ def rotate_team_token(request: Request, board: Slug, team: TeamId) -> Response:
 
 @router.delete("/boards/{board}/teams/{team}/token", **no_content_route())
 def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
-    """End a team's token, with its sessions."""
+    """Revoke a team's token; its sign-in sessions end."""
     opened, caller = open_board(request, board)
     opened.teams.revoke_team_tokens(caller, team)
     return no_content()
@@ -60,7 +60,7 @@ def revoke_team_token(request: Request, board: Slug, team: TeamId) -> Response:
 
 @router.put("/boards/{board}/teams/{team}/disqualification", **no_content_route())
 def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
-    """Take a team off what is shown; no ladder, meter or state changes."""
+    """Disqualify a team: it leaves the leaderboard, and no score changes."""
     opened, caller = open_board(request, board)
     opened.teams.disqualify(caller, team)
     return no_content()
@@ -68,7 +68,7 @@ def disqualify_team(request: Request, board: Slug, team: TeamId) -> Response:
 
 @router.delete("/boards/{board}/teams/{team}/disqualification", **no_content_route())
 def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
-    """Show a team again."""
+    """Reinstate a disqualified team."""
     opened, caller = open_board(request, board)
     opened.teams.disqualify(caller, team, reinstate=True)
     return no_content()
@@ -76,7 +76,7 @@ def reinstate_team(request: Request, board: Slug, team: TeamId) -> Response:
 
 @router.put("/boards/{board}/teams/{team}/erasure", response_model=ErasureResult, **private_route())
 def erase_team(request: Request, board: Slug, team: TeamId) -> Response:
-    """Remove a team's name and the identities of its people for good; a pseudonym stays."""
+    """Erase a team's name and the identities of its people for good; a pseudonym stays."""
     opened, caller = open_board(request, board)
     erased = opened.erasure.erase_team(caller, team)
     log_erasure(request, opened.slug, erased.team)
@@ -89,7 +89,7 @@ def erase_team(request: Request, board: Slug, team: TeamId) -> Response:
     **private_route(409),
 )
 def erase_person(request: Request, board: Slug, number: PersonNumber) -> Response:
-    """Remove the name and identity of a person who signed in for good."""
+    """Erase the name and identity of a person who signed in, for good."""
     opened, caller = open_board(request, board)
     erased = opened.erasure.erase_person(caller, number)
     log_erasure(request, opened.slug, erased.team, number)
@@ -103,7 +103,7 @@ def erase_person(request: Request, board: Slug, number: PersonNumber) -> Respons
     **private_route(408, 413, 415),
 )
 def invite(request: Request, board: Slug, wanted: InvitationRequest | None = None) -> Response:
-    """Make an invitation for one team."""
+    """Create an invitation with which one team can register."""
     days = 7.0 if wanted is None else wanted.days
     opened, caller = open_board(request, board)
     invitation = opened.teams.invite(caller, days=days)
@@ -117,7 +117,7 @@ def invite(request: Request, board: Slug, wanted: InvitationRequest | None = Non
     **private_route(408, 413, 415),
 )
 def create_token(request: Request, board: Slug, wanted: StaffTokenRequest) -> Response:
-    """Make a token for an evaluator or another organiser of this board."""
+    """Create a token for an evaluator or an organiser of this board."""
     role = Role[wanted.role.upper()]
     opened, caller = open_board(request, board)
     token = opened.teams.issue_staff_token(caller, role)
@@ -126,7 +126,7 @@ def create_token(request: Request, board: Slug, wanted: StaffTokenRequest) -> Re
 
 @router.get("/boards/{board}/tokens", response_model=TokenList, **private_route())
 def list_tokens(request: Request, board: Slug) -> Response:
-    """Return which tokens and invitations of this board are good, without telling them."""
+    """Return the valid tokens and invitations of this board, without their secrets."""
     opened, caller = open_board(request, board)
     tokens = opened.teams.list_tokens(caller)
     return make_response(request, {"tokens": tokens})
@@ -134,7 +134,7 @@ def list_tokens(request: Request, board: Slug) -> Response:
 
 @router.delete("/boards/{board}/tokens/{token}", **no_content_route())
 def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
-    """End a token or an invitation of this board, with its sessions."""
+    """Revoke a token or an invitation of this board; its sign-in sessions end."""
     opened, caller = open_board(request, board)
     opened.teams.revoke_token(caller, token)
     return no_content()
@@ -142,7 +142,7 @@ def revoke_token(request: Request, board: Slug, token: TokenId) -> Response:
 
 @router.get("/boards/{board}/registrations", response_model=RegistrationList, **private_route())
 def list_registrations(request: Request, board: Slug) -> Response:
-    """Return the people who signed in, and which of them have a team."""
+    """Return the people who signed in, and their teams."""
     opened, caller = open_board(request, board)
     return make_response(request, opened.identities.registrations(caller))
 
@@ -176,7 +176,7 @@ def extend_list(request: Request, board: Slug, wanted: PeopleRequest) -> Respons
 
 @router.delete("/boards/{board}/registrations/{number}/sessions", **no_content_route())
 def sign_out_person(request: Request, board: Slug, number: PersonNumber) -> Response:
-    """End all sessions of a person who signed in."""
+    """End all sign-in sessions of a person."""
     opened, caller = open_board(request, board)
     opened.identities.sign_out_everywhere(caller, number)
     return no_content()
@@ -192,7 +192,10 @@ def appoint_organiser(request: Request, board: Slug, number: PersonNumber) -> Re
 
 @router.delete("/boards/{board}/registrations/{number}/organiser", **no_content_route())
 def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Response:
-    """End that a person organises this board; they cannot be in a team after that."""
+    """Remove an organiser of this board; the person cannot join a team afterwards.
+
+    The ledger records it.
+    """
     opened, caller = open_board(request, board)
     opened.members.set_organiser(caller, number, organiser=False)
     return no_content()
@@ -200,7 +203,7 @@ def dismiss_organiser(request: Request, board: Slug, number: PersonNumber) -> Re
 
 @router.post("/boards/{board}/teams/{team}/merge", **no_content_route(408, 413, 415))
 def merge_teams(request: Request, board: Slug, team: TeamId, wanted: MergeRequest) -> Response:
-    """Merge a team into another, unless either has submitted; its people move, its token ends."""
+    """Merge a team into another if neither has submitted; its people move, its token ends."""
     opened, caller = open_board(request, board)
     opened.members.merge(caller, team, wanted.into)
     return no_content()
@@ -208,7 +211,7 @@ def merge_teams(request: Request, board: Slug, team: TeamId, wanted: MergeReques
 
 @router.get("/boards/{board}/webhooks", response_model=WebhookList, **private_route())
 def list_webhooks(request: Request, board: Slug) -> Response:
-    """Return the webhooks, each with what came of its last delivery."""
+    """Return the webhooks, each with the result of its last delivery."""
     opened, caller = open_board(request, board)
     return make_response(request, {"webhooks": opened.webhooks.list(caller)})
 
@@ -220,7 +223,7 @@ def list_webhooks(request: Request, board: Slug) -> Response:
     **private_route(408, 409, 413, 415),
 )
 def add_webhook(request: Request, board: Slug, wanted: WebhookRequest) -> Response:
-    """Send the board's events to a URL; the secret that signs them is told here only."""
+    """Create a webhook, and return its signing secret, which is shown only once."""
     opened, caller = open_board(request, board)
     check_permission(caller, "run")
     check_literal_address(wanted.url, private=get_context(request).settings.webhook_private)
@@ -231,7 +234,7 @@ def add_webhook(request: Request, board: Slug, wanted: WebhookRequest) -> Respon
 
 @router.delete("/boards/{board}/webhooks/{number}", **no_content_route())
 def remove_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
-    """End a webhook; what waits for it is not sent."""
+    """Delete a webhook; waiting deliveries are not sent."""
     opened, caller = open_board(request, board)
     opened.webhooks.remove(caller, number)
     return no_content()
@@ -239,7 +242,7 @@ def remove_webhook(request: Request, board: Slug, number: WebhookNumber) -> Resp
 
 @router.post("/boards/{board}/webhooks/{number}/test", **no_content_route())
 def test_webhook(request: Request, board: Slug, number: WebhookNumber) -> Response:
-    """Send a test to one webhook; the list tells what came of it."""
+    """Send a test to a webhook; the list of webhooks has the result."""
     opened, caller = open_board(request, board)
     opened.webhooks.test(caller, number)
     return no_content()
@@ -247,7 +250,7 @@ def test_webhook(request: Request, board: Slug, number: WebhookNumber) -> Respon
 
 @router.post("/boards/{board}/pause", response_model=State, **private_route(409))
 def pause_board(request: Request, board: Slug) -> Response:
-    """Take no questions until further notice."""
+    """Pause the board: it takes no submissions until it is resumed."""
     opened, caller = open_board(request, board)
     opened.amendments.pause(caller)
     return make_response(request, {"board": board, "status": opened.row().status})
@@ -255,7 +258,10 @@ def pause_board(request: Request, board: Slug) -> Response:
 
 @router.post("/boards/{board}/resume", response_model=State, **private_route(408, 409, 413, 415))
 def resume_board(request: Request, board: Slug, wanted: ResumeRequest | None = None) -> Response:
-    """Go on; after a restore, `charge` says how many questions may have been lost."""
+    """Resume a paused board.
+
+    After a restore, `charge` counts the submissions that the restored copy may lack.
+    """
     opened, caller = open_board(request, board)
     opened.amendments.resume(caller, None if wanted is None else wanted.charge)
     return make_response(request, {"board": board, "status": opened.row().status})
@@ -265,7 +271,7 @@ def resume_board(request: Request, board: Slug, wanted: ResumeRequest | None = N
     "/boards/{board}/rules", response_model=BoardSummary, **private_route(408, 409, 413, 415)
 )
 def amend_rules(request: Request, board: Slug, changes: Amendment) -> Response:
-    """Change deadlines, limits, the budget, texts or who sees what; all of it is in the ledger."""
+    """Change rules of the board, such as deadlines and limits; the ledger records each change."""
     opened, caller = open_board(request, board)
     opened.amendments.amend(caller, changes.root)
     return make_response(request, opened.as_seen_by(caller).summary())
@@ -277,7 +283,7 @@ _CLOSE["responses"][200] = {"description": "The final ranking; null without a pr
 
 @router.post("/boards/{board}/close", response_model=Finals | None, **_CLOSE)
 def close_board(request: Request, board: Slug) -> Response:
-    """End the board for good, and score what was selected on the private split, once."""
+    """Close the board for good, and rank the selected submissions on the private split."""
     opened, caller = open_board(request, board)
     final = opened.closer.close(caller, sandbox=sandbox)
     return make_response(request, None if final is None else opened.as_seen_by(caller).finals())

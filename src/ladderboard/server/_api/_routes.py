@@ -35,7 +35,7 @@ _SENTENCES = {
     403: "Not allowed.",
     404: "Not found, or not visible to you.",
     405: "This method is not allowed here.",
-    406: "No such format is offered.",
+    406: "The response has none of the accepted formats.",
     408: "The rest of the request did not arrive in time.",
     409: "Conflict: the board is not open, a budget is spent, or a name is taken.",
     413: "Too large.",
@@ -65,12 +65,12 @@ _SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": SESSION_COOKIE,
-        "description": "A session of the pages; to change something, send X-CSRF-Token, too.",
+        "description": "A sign-in session; requests that change something need X-CSRF-Token.",
     },
 }
 _TEXT = (
     "Leaderboards that resist overfitting. Scores are in the board's metric; `loss` is the loss "
-    "behind one."
+    "behind a score."
 )
 
 

@@ -27,7 +27,7 @@ _OPEN = {400: 0, 403: 0, 406: 0, 422: 0, 500: 0, 503: 0}
     openapi_extra={"security": []},
 )
 async def health(request: Request) -> Response:
-    """Tell whether the server and its database work."""
+    """Check that the server and its database work."""
     context = get_context(request)
     try:
         async with asyncio.timeout(_TIMEOUT_SECONDS):  # health checks have short timeouts

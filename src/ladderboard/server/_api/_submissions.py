@@ -43,7 +43,7 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern="^[ -~]+$",
-        description="Requests with the same key are answered once.",
+        description="A repeated request with the same key gets the first answer again.",
     ),
 ]
 _FILE = {"schema": {"type": "string", "format": "binary"}}
@@ -74,11 +74,11 @@ _LOCATION = {"Location": {"description": "The submission.", "schema": {"type": "
 _SUBMIT = private_route(408, 409, 413, 415, 507, requestBody=_BODY)
 _SUBMIT["responses"] |= {
     201: {
-        "description": "The submission was scored; this is the answer.",
+        "description": "The submission was scored and counted.",
         "headers": _LOCATION,
     },
     200: {
-        "description": "This was answered before; nothing was counted.",
+        "description": "The same submission was answered before, so it was not counted again.",
         "model": SubmissionReply,
         "headers": _LOCATION,
     },
@@ -92,10 +92,10 @@ async def submit(
     request: Request,
     board: Slug,
     team: OfTeam = None,
-    message: Annotated[str, Query(max_length=500, description="A note for yourselves.")] = "",
+    message: Annotated[str, Query(max_length=500, description="A note for the team.")] = "",
     idempotency_key: Key = None,
 ) -> Response:
-    """Ask a question: send predictions, and hear at once what is released."""
+    """Submit predictions, and get the answer at once."""
     answer: SubmissionAnswer = await accept_submission(
         request, board, team=team, message=message, idempotency_key=idempotency_key
     )

@@ -40,12 +40,15 @@ router = make_router("teams")
 
 
 _REGISTER = public_route(408, 409, 413, 415, tagged=False)
-_REGISTER["responses"][202] = {"model": Person, "description": "The organiser must approve it."}
+_REGISTER["responses"][202] = {
+    "model": Person,
+    "description": "The organiser must approve it first.",
+}
 
 
 @router.post("/boards/{board}/teams", status_code=201, response_model=NewTeam, **_REGISTER)
 def register_team(request: Request, board: Slug, wanted: Registration) -> Response:
-    """Register a team; its token is told here, and never again."""
+    """Register a team, and return its token, which is shown only once."""
     opened, caller = open_board(request, board)
     if caller.role < Role.ORGANISER:
         get_context(request).limit_registrations(request)
@@ -65,7 +68,7 @@ def list_teams(
     limit: Annotated[int, Query(ge=1, le=1000, description="Rows of a page.")] = 100,
     after: Annotated[int, Query(ge=0, le=2**53, description="The `next` of the page before.")] = 0,
 ) -> Response:
-    """Return all teams, for evaluators and organisers."""
+    """Return a page of all teams, for evaluators and organisers."""
     opened, caller = open_board(request, board)
     teams = opened.as_seen_by(caller).teams(limit=limit, after=after)
     next_cursor = teams[-1]["number"] if len(teams) == limit else None
@@ -74,7 +77,7 @@ def list_teams(
 
 @router.get("/boards/{board}/team", response_model=Team, **private_route())
 def get_team(request: Request, board: Slug) -> Response:
-    """Return one's own affairs: limits, release, and when the next question may come."""
+    """Return the caller's team: its best, its limits and when it may submit next."""
     opened, caller = open_board(request, board)
     status = opened.as_seen_by(caller).team()
     return make_response(request, status)
@@ -82,7 +85,7 @@ def get_team(request: Request, board: Slug) -> Response:
 
 @router.post("/boards/{board}/team/token", response_model=NewTeam, **private_route())
 def rotate_own_token(request: Request, board: Slug) -> Response:
-    """Give one's own team another token; the old one ends, with its sessions."""
+    """Replace the token of the caller's team; the old token and its sign-in sessions end."""
     opened, caller = open_board(request, board)
     team_with_token = opened.teams.rotate_token(caller)
     return make_response(request, team_with_token._asdict())
@@ -90,7 +93,7 @@ def rotate_own_token(request: Request, board: Slug) -> Response:
 
 @router.post("/boards/{board}/erasure", response_model=ErasureResult, **private_route(409))
 def erase_own(request: Request, board: Slug) -> Response:
-    """Remove one's own name and identity for good; scores stay, with a pseudonym."""
+    """Erase the caller's name and identity for good; scores stay under a pseudonym."""
     opened, caller = open_board(request, board)
     erased = opened.erasure.erase_own(caller)
     log_erasure(request, opened.slug, erased.team, caller.identity)
@@ -99,7 +102,7 @@ def erase_own(request: Request, board: Slug) -> Response:
 
 @router.get("/boards/{board}/selections", response_model=SelectionList, **private_route())
 def get_selections(request: Request, board: Slug) -> Response:
-    """Return what one's own team selected for the finals; nothing: its default."""
+    """Return the submissions that the caller's team selected for the final ranking."""
     opened, caller = open_board(request, board)
     submissions = opened.as_seen_by(caller).selections()
     return make_response(request, {"submissions": submissions})
@@ -109,7 +112,7 @@ def get_selections(request: Request, board: Slug) -> Response:
     "/boards/{board}/selections", response_model=SelectionList, **private_route(408, 409, 413, 415)
 )
 def select(request: Request, board: Slug, wanted: SelectionRequest) -> Response:
-    """Select submissions for the finals, in place of those selected before."""
+    """Select submissions for the final ranking; this replaces the earlier selection."""
     opened, caller = open_board(request, board)
     opened.closer.select_submissions(caller, wanted.submissions)
     submissions = opened.as_seen_by(caller).selections()
@@ -118,7 +121,7 @@ def select(request: Request, board: Slug, wanted: SelectionRequest) -> Response:
 
 @router.get("/boards/{board}/registration", response_model=Person, **private_route())
 def get_registration(request: Request, board: Slug) -> Response:
-    """Return the registration of the person who signed in, and why it was rejected."""
+    """Return the registration of the caller, a person who signed in."""
     opened, caller = open_board(request, board)
     registration = opened.identities.own(caller)
     if registration is None:
@@ -128,7 +131,7 @@ def get_registration(request: Request, board: Slug) -> Response:
 
 @router.get("/boards/{board}/team/members", response_model=MemberList, **private_route())
 def list_members(request: Request, board: Slug) -> Response:
-    """Return the people in one's own team, and the invitations that are good."""
+    """Return the members of the caller's team, and its valid invitations."""
     opened, caller = open_board(request, board)
     return make_response(request, opened.members.list(caller))
 
@@ -141,7 +144,7 @@ def list_members(request: Request, board: Slug) -> Response:
 def set_member_role(
     request: Request, board: Slug, number: PersonNumber, wanted: RoleChange
 ) -> Response:
-    """Make a person in one's own team an owner or a member; owners may."""
+    """Set the role of a member of the caller's team. Only owners may."""
     opened, caller = open_board(request, board)
     opened.members.set_role(caller, number, wanted.role)
     return make_response(request, opened.members.list(caller))
@@ -149,7 +152,10 @@ def set_member_role(
 
 @router.delete("/boards/{board}/team/members/{number}", **no_content_route())
 def remove_member(request: Request, board: Slug, number: PersonNumber) -> Response:
-    """Remove a person from one's own team; owners may. Rotate the token if they know it."""
+    """Remove a person from the caller's team. Only owners may.
+
+    Replace the team's token if the person knows it.
+    """
     opened, caller = open_board(request, board)
     opened.members.remove(caller, number)
     return no_content()
@@ -164,7 +170,7 @@ def remove_member(request: Request, board: Slug, number: PersonNumber) -> Respon
 def invite_member(
     request: Request, board: Slug, wanted: MemberInvitationRequest | None = None
 ) -> Response:
-    """Make an invitation to one's own team, for people who sign in; owners may."""
+    """Create an invitation to the caller's team, for people who sign in. Only owners may."""
     wanted = wanted or MemberInvitationRequest()
     opened, caller = open_board(request, board)
     invitation = opened.members.invite(caller, days=wanted.days, uses=wanted.uses)
@@ -173,7 +179,7 @@ def invite_member(
 
 @router.delete("/boards/{board}/team/invitations/{token}", **no_content_route())
 def revoke_invitation(request: Request, board: Slug, token: TokenId) -> Response:
-    """End an invitation to one's own team; owners may."""
+    """Revoke an invitation to the caller's team. Only owners may."""
     opened, caller = open_board(request, board)
     opened.members.revoke_invitation(caller, token)
     return no_content()
@@ -185,7 +191,7 @@ def revoke_invitation(request: Request, board: Slug, token: TokenId) -> Response
     **private_route(408, 409, 413, 415),
 )
 def join_team(request: Request, board: Slug, wanted: JoinRequest) -> Response:
-    """Join a team with an invitation from it, as a person who signed in."""
+    """Join a team with its invitation, as a person who signed in."""
     opened, caller = open_board(request, board)
     get_context(request).limit_registrations(request)
     team = opened.members.join(caller, wanted.invitation, merge=wanted.merge)
@@ -194,7 +200,7 @@ def join_team(request: Request, board: Slug, wanted: JoinRequest) -> Response:
 
 @router.delete("/boards/{board}/membership", **no_content_route())
 def leave_team(request: Request, board: Slug) -> Response:
-    """Leave one's team, as a person who signed in."""
+    """Leave the caller's team, as a person who signed in."""
     opened, caller = open_board(request, board)
     opened.members.leave(caller)
     return no_content()
@@ -202,14 +208,14 @@ def leave_team(request: Request, board: Slug) -> Response:
 
 @router.get("/boards/{board}/terms", response_model=TermsText, **public_route())
 def get_terms(request: Request, board: Slug) -> Response:
-    """Return the terms that a team accepts before it submits."""
+    """Return the terms that teams accept before they submit."""
     opened, caller = open_board(request, board)
     return make_response(request, opened.terms.summary(caller))
 
 
 @router.post("/boards/{board}/terms", response_model=TermsText, **private_route(408, 409, 413, 415))
 def accept_terms(request: Request, board: Slug, wanted: TermsAcceptance) -> Response:
-    """Accept the terms; the ledger records it."""
+    """Accept the terms for the caller's team; the ledger records it."""
     opened, caller = open_board(request, board)
     opened.terms.accept(caller, wanted.version)
     return make_response(request, opened.terms.summary(caller))
