@@ -5,11 +5,9 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -170,46 +168,6 @@ def test_a_killed_process_leaves_only_orphans_that_are_swept(store, moment):
     make_old(store.path / orphan)
     assert store.sweep(lambda _: False) == 1
     assert files(store) == []
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_concurrent_writers_share_one_folder_sync(monkeypatch, tmp_path, fails):
-    waits, calls = [], []
-    begun, proceed = threading.Semaphore(0), threading.Semaphore(0)
-
-    class Event(threading.Event):
-        def wait(self, timeout=None):
-            waits.append(self)
-            return super().wait(timeout)
-
-    def slow(path):
-        calls.append(path)
-        begun.release()
-        assert proceed.acquire(timeout=20)
-        if fails and len(calls) == 2:
-            raise OSError(5, "Input/output error")
-
-    names = SimpleNamespace(Event=Event, Lock=threading.Lock)
-    monkeypatch.setattr(_store, "threading", names)
-    monkeypatch.setattr(_store, "sync_path", slow)
-    together = _store.GroupedFolderSync()
-    with ThreadPoolExecutor(9) as threads:
-        first = threads.submit(together.sync, tmp_path)
-        assert begun.acquire(timeout=20)
-        later = [threads.submit(together.sync, tmp_path) for _ in range(8)]
-        while len(waits) < 8:
-            time.sleep(0.001)
-        proceed.release()
-        first.result()
-        assert begun.acquire(timeout=20)  # the first call began before the others came
-        proceed.release()
-        assert [future.exception() is None for future in later] == [not fails] * 8
-    assert len(calls) == 2
-    assert not together._next
-    assert not together._running
-    proceed.release()
-    together.sync(tmp_path)
-    assert len(calls) == 3
 
 
 def test_many_threads_lose_nothing(store):

@@ -11,7 +11,6 @@ import io
 import os
 import re
 import secrets
-import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
@@ -171,7 +170,6 @@ class FolderStore(SubmissionStore):
     def __init__(self, path: Path | str) -> None:
         self.path = absolute_path(path)
         self._incoming = self.path / _INCOMING
-        self._sync_calls = GroupedFolderSync()
         self._made_folders: set[Path] = set()
         with _report_disk_errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -188,7 +186,7 @@ class FolderStore(SubmissionStore):
                 self._make_folder(target.parent.parent)
                 self._make_folder(target.parent)
                 draft.rename(target)
-                self._sync_calls.sync(target.parent)
+                sync_path(target.parent)
         except BaseException:
             with suppress(OSError):
                 draft.unlink()
@@ -237,7 +235,7 @@ class FolderStore(SubmissionStore):
             return
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        self._sync_calls.sync(path.parent)
+        sync_path(path.parent)
         self._made_folders.add(path)
 
 
@@ -325,53 +323,3 @@ class MixedStore(SubmissionStore):
     def sweep(self, known: Callable[[str], bool], *, older: float = SWEEP_AFTER) -> int:
         """Remove files that a crash left in the folder."""
         return self._large.sweep(known, older=older)
-
-
-class _PendingSync:
-    """One sync call, and the threads that wait for it."""
-
-    def __init__(self, before: threading.Event | None) -> None:
-        self.before = before
-        self.done = threading.Event()
-        self.error: OSError | None = None
-
-
-class GroupedFolderSync:
-    """Syncs folders; one call serves all threads that asked before it began."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._next: dict[Path, _PendingSync] = {}
-        self._running: dict[Path, _PendingSync] = {}
-
-    def sync(self, path: Path) -> None:
-        """Sync the folder: return once a sync that started after this call has completed."""
-        with self._lock:
-            pending = self._next.get(path)
-            first = pending is None
-            if pending is None:
-                running = self._running.get(path)
-                pending = self._next[path] = _PendingSync(None if running is None else running.done)
-        if first:
-            self._run(path, pending)
-        else:
-            pending.done.wait()
-        if pending.error is not None:
-            raise pending.error
-
-    def _run(self, path: Path, pending: _PendingSync) -> None:
-        """Wait for the running call, then sync; threads that ask meanwhile share this call."""
-        if pending.before is not None:
-            pending.before.wait()
-        with self._lock:
-            del self._next[path]
-            self._running[path] = pending
-        try:
-            sync_path(path)
-        except OSError as error:
-            pending.error = error
-        finally:
-            with self._lock:
-                if self._running.get(path) is pending:
-                    del self._running[path]
-            pending.done.set()
