@@ -38,9 +38,10 @@ def test_an_equal_candidate_passes_the_planned_margin_as_often_as_planned(form):
     def share_passed(margin):
         passed = 0
         for differing, wins in zip(games, won, strict=True):
-            gains = np.repeat([1.0, -1.0, 0.0], [wins, differing - wins, n - differing])
+            counts = [wins, differing - wins, n - differing]
+            before, after = np.repeat([1.0, 0.0, 0.0], counts), np.repeat([0.0, 1.0, 0.0], counts)
             evidence = test.measure(
-                gains, np.zeros(n), differing=int(differing), nats=row.nats, margin=margin
+                before, after, differing=int(differing), nats=row.nats, margin=margin
             )
             passed += test.outcome(evidence, row.nats, margin) != "cannot_tell"
         return passed / len(games)

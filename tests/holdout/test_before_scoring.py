@@ -34,13 +34,13 @@ def guard(tmp_path):
 @pytest.fixture
 def scored(monkeypatch):
     """Return a list that records every call of the loss."""
-    done, score = [], ZeroOne.score
+    done, evaluate = [], ZeroOne.evaluate
 
     def counted(self, labels, predictions):
         done.append(1)
-        return score(self, labels, predictions)
+        return evaluate(self, labels, predictions)
 
-    monkeypatch.setattr(ZeroOne, "score", counted)
+    monkeypatch.setattr(ZeroOne, "evaluate", counted)
     return done
 
 
@@ -116,12 +116,12 @@ def test_a_memory_error_spends_no_question(guard, monkeypatch):
     def short(self, labels, predictions):
         raise MemoryError
 
-    score = ZeroOne.score
-    monkeypatch.setattr(ZeroOne, "score", short)
+    evaluate = ZeroOne.evaluate
+    monkeypatch.setattr(ZeroOne, "evaluate", short)
     with pytest.raises(MemoryError):
         guard.ask(wrong(50))
     assert guard.remaining == 3
-    monkeypatch.setattr(ZeroOne, "score", score)
+    monkeypatch.setattr(ZeroOne, "evaluate", evaluate)
     assert guard.ask(wrong(50)).released == 0.25
 
 

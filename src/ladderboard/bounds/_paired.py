@@ -452,9 +452,10 @@ class PairedTest:
         weight: NDArray[Any] | None = None,
     ) -> PairedEvidence:
         """Return the evidence in the losses of the incumbent and the candidate."""
+        if self.form != "bets":  # all losses are 0 or 1
+            net = int(np.count_nonzero(before)) - int(np.count_nonzero(after))
+            return PairedEvidence(differing, net=net)
         gains = before - after
-        if self.form != "bets":
-            return PairedEvidence(differing, net=round(float(gains.sum())))
         scales = np.ones(len(gains)) if weight is None else weight / weight.max()
         price, scale = price_with_beta(nats, self._level), float((scales**2).sum())
         return PairedEvidence(

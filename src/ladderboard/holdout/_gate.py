@@ -221,7 +221,7 @@ class Gate(OpenFile):
             if identical is not None:
                 return identical
             losses = self._losses(submission)
-            decide = partial(self._decide, values=submission.values, losses=losses, margin=margin)
+            decide = partial(self._decide, values=submission.compact, losses=losses, margin=margin)
             recorded = self._book.look(ScoredLook(submission.digest, margin, decide))
         return self._verdict(recorded)
 
@@ -289,7 +289,7 @@ class Gate(OpenFile):
         scored = self._scored_incumbent
         if scored is None or scored[0] != state.submission:
             submission = AlignedPredictions.unpack(read_packed())
-            scored = (state.submission, submission.values, self._losses(submission))
+            scored = (state.submission, submission.compact, self._losses(submission))
             self._scored_incumbent = scored
         return scored[1], scored[2]
 

@@ -80,9 +80,9 @@ class Promise:
 
 
 class Evaluation(NamedTuple):
-    """The costs of examples, and the risk if it is not their mean."""
+    """The costs of examples, as a mask if all are 0 or 1, and the risk if it is not their mean."""
 
-    costs: NDArray[np.float64]
+    costs: NDArray[np.float64] | NDArray[np.bool_]
     risk: float | None = None
 
 
@@ -191,6 +191,13 @@ class Loss(ABC):
         if read.ndim != 1 or not len(read):
             raise InvalidLabels(f"labels must be a vector, not empty; got the shape {read.shape}.")
         return read
+
+    def compact_labels(self, labels: NDArray[Any]) -> NDArray[np.int8] | None:
+        """Return labels that ``read_labels`` returned as bytes, if they are only compared.
+
+        ``evaluate`` then takes predictions as bytes, too. None for most losses.
+        """
+        return None
 
     def with_inferred_classes(self, labels: NDArray[Any], also: NDArray[Any] | None = None) -> Loss:
         """Return the loss with classes inferred from labels, if it can have classes and has none.

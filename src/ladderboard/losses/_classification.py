@@ -29,7 +29,7 @@ from ladderboard.losses._arrays import (
     require_kind,
     require_one_kind,
 )
-from ladderboard.losses._base import Loss, require_one_per_example
+from ladderboard.losses._base import Evaluation, Loss, require_one_per_example
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +41,7 @@ ANY = "any"
 _MAX_INFERRED_CLASSES = 1_000  # more distinct labels are answers, not classes
 _MIN_LABELS_PER_CLASS = 5  # a value with fewer labels may be one person's answer
 _MAX_FRACTIONS = 20  # more different numbers that are not whole may be measurements
+_MAX_COMPACT_CLASSES = 128  # that a signed byte can hold
 _MAX_SCANNED_CLASSES = 16  # with more, sorting is faster than a comparison per class
 _MAX_SUGGESTIONS = 3
 
@@ -369,6 +370,13 @@ class ZeroOne(Loss):
             class_index(read, self.allowed)  # raises for other labels
         return read
 
+    def compact_labels(self, labels: NDArray[Any]) -> NDArray[np.int8] | None:
+        """Return labels as bytes if the classes are 0, 1, ... and fit."""
+        classes = self.allowed or ()
+        # A subclass may do more than compare.
+        small = type(self) is ZeroOne and 0 < len(classes) <= _MAX_COMPACT_CLASSES
+        return labels.astype(np.int8) if small and classes == tuple(range(len(classes))) else None
+
     def read_predictions(self, predictions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """One value for each example."""
         read = require_one_per_example(
@@ -379,10 +387,22 @@ class ZeroOne(Loss):
 
     def score(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.float64]:
         """Score predictions; an array of plain numbers is compared as it is, without a copy."""
-        if _is_plain_numbers(predictions) and predictions.shape == labels.shape:
-            self._refuse_unknown(predictions)
-            return _not_equal(labels, predictions).astype(np.float64)
-        return super().score(labels, predictions)
+        mistakes = self._mistakes(labels, predictions)
+        if mistakes is None:
+            return super().score(labels, predictions)
+        return mistakes.astype(np.float64)
+
+    def evaluate(self, labels: NDArray[Any], predictions: Any) -> Evaluation:
+        """Return the costs as a mask of mistakes where that is possible, without numbers."""
+        # A subclass may score otherwise.
+        mistakes = self._mistakes(labels, predictions) if type(self) is ZeroOne else None
+        return super().evaluate(labels, predictions) if mistakes is None else Evaluation(mistakes)
+
+    def _mistakes(self, labels: NDArray[Any], predictions: Any) -> NDArray[np.bool_] | None:
+        if not _is_plain_numbers(predictions) or predictions.shape != labels.shape:
+            return None
+        self._refuse_unknown(predictions)
+        return _not_equal(labels, predictions)
 
     def constant_predictions(self, labels: NDArray[Any]) -> list[Any]:
         """The most frequent label."""

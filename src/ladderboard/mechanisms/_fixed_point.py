@@ -196,7 +196,9 @@ class Grouping:
         never inferred from the losses: the response time would then depend on them.
         """
         if binary and self._order is None and self.weight is None:
-            return float(np.add.reduce(losses)) / self.n
+            is_mask = losses.dtype.kind == "b"
+            total = np.count_nonzero(losses) if is_mask else np.add.reduce(losses)
+            return float(total) / self.n
         units = self._units(losses)
         if self.weight is None:
             return _sum(units) / (self.n * UNITS)
