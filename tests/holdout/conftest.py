@@ -96,7 +96,7 @@ class KnownGate(KnownGuard):
 
     def find_earlier(self, guard, predictions):
         submission = guard._scorer.read(predictions).digest
-        return guard._book.find_look(submission, self.margin), submission
+        return guard._book.find_look(submission, self.margin)[0], submission
 
     def replay(self, models):
         prices, verdicts, releases = LookPrices(self.looks), [], []

@@ -215,9 +215,9 @@ class Gate(OpenFile):
         margin = self._margin if margin is None else read_margin(margin)
         submission = self._scorer.read(predictions, format=format)
         # Before anything is scored, so that the time of a refusal does not depend on labels.
-        recorded = self._book.find_look(submission.digest, margin)
+        recorded, state = self._book.find_look(submission.digest, margin)
         if recorded is None:
-            identical = self._identical(submission, margin)
+            identical = self._identical(submission, margin, state)
             if identical is not None:
                 return identical
             losses = self._losses(submission)
@@ -225,12 +225,13 @@ class Gate(OpenFile):
             recorded = self._book.look(ScoredLook(submission.digest, margin, decide))
         return self._verdict(recorded)
 
-    def _identical(self, submission: AlignedPredictions, margin: float) -> Verdict | None:
+    def _identical(
+        self, submission: AlignedPredictions, margin: float, state: GateState
+    ) -> Verdict | None:
         """Return the verdict on the incumbent's own predictions, which needs no labels.
 
         None for other predictions, and for scores: whether those are equal is data.
         """
-        state = self._book.gate_state()
         if not self._takes_predictions or submission.digest != state.submission:
             return None
         return Verdict(

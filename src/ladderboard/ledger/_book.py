@@ -40,6 +40,7 @@ from ladderboard.ledger._chain import (
     verify_chain,
 )
 from ladderboard.ledger._commitments import NoEncryption
+from ladderboard.ledger._gate import GateState
 from ladderboard.ledger._high_water import Position
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
 from ladderboard.mechanisms import Mechanism, VisibleChange
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger._chain import Receipt
     from ladderboard.ledger._commitments import Encryption, Opening
-    from ladderboard.ledger._gate import GateState, RecordedLook, ScoredLook
+    from ladderboard.ledger._gate import RecordedLook, ScoredLook
     from ladderboard.ledger._high_water import HighWaterMark
     from ladderboard.ledger._storage import ChainState, Prefetch, ReadView, Storage, WriteView
 
@@ -319,13 +320,15 @@ class Book(BookContext):
             self._advance_mark(outcome.chain_state)
         return outcome
 
-    def find_look(self, submission: bytes, margin: float) -> RecordedLook | None:
-        """Return the answer that a look got before; refuse if no look may be taken.
+    def find_look(self, submission: bytes, margin: float) -> tuple[RecordedLook | None, GateState]:
+        """Return the answer that a look got before, and the gate; refuse if none may be taken.
 
         Called before scoring, as ``find_duplicate``.
         """
+        gate = GateState()
 
         def find(view: ReadView) -> RecordedLook | None:
+            nonlocal gate
             view.chain_state()  # the gate is read again only if it is another one
             gate = self.read_gate(view)
             refuse_without_incumbent(gate)
@@ -337,7 +340,7 @@ class Book(BookContext):
                 self.last_unanswered = key, chain_state.head
             return answer
 
-        return self._look_up(find, "look")
+        return self._look_up(find, "look"), gate
 
     def gate_state(self) -> GateState:
         """Return the state of the gate."""
