@@ -125,8 +125,7 @@ def random_salt() -> bytes:
     return os.urandom(SALT_BYTES)
 
 
-@dataclass(frozen=True)
-class Commitment:
+class Commitment(NamedTuple):
     """A content that was committed to, with the salt that hides it.
 
     Parameters

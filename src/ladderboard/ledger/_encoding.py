@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 PREFIX = b"ladderboard:1:"
@@ -56,21 +58,29 @@ class MapEncoder:
     def __init__(self, *names: str) -> None:
         self.names = names
         """The keys, in the order in which ``encode`` takes their values."""
-        head, keys = _encode_keys(names)
-        encoded_keys = [head + keys[0][1], *(encoded_key for _, encoded_key in keys[1:])]
-        order = [names.index(name) for name, _ in keys]
-        self._keys = list(zip(order, encoded_keys, strict=True))
+        self._head = b"M" + _pack_length(len(names))
+        # Sorted by code points, which is also the order of their UTF-8.
+        self._keys = [(names.index(name), encode(name)) for name in sorted(names)]
 
     def encode(self, *values: Any) -> Encoded:
         """Encode the values of the keys, which come in the order of the keys."""
         parts: list[bytes] = []
+        self.write(values, parts)
+        return Encoded(b"".join(parts))
+
+    def write(self, values: Sequence[Any], parts: list[bytes]) -> None:
+        """Add what ``encode`` returns; frequent kinds here, because a call costs more than they."""
+        parts.append(self._head)
         for position, key in self._keys:
             value = values[position]
             kind = type(value)
-            if kind is Encoded:
-                parts += (key, value)
-            elif kind is bytes:  # a digest or a salt, mostly
+            if kind is bytes:  # a digest or a salt, mostly
                 parts += (key, b"B", _pack_length(len(value)), value)
+            elif kind is int:
+                content = b"%d" % value
+                parts += (key, b"I", _pack_length(len(content)), content)
+            elif kind is Encoded:
+                parts += (key, value)
             elif kind is float and isfinite(value):
                 parts += (key, b"D", _pack_double(value + 0.0))
             elif value is None or value is False or value is True:
@@ -78,7 +88,6 @@ class MapEncoder:
             else:
                 parts.append(key)
                 _write(value, parts)
-        return Encoded(b"".join(parts))
 
 
 def digest(domain: str, value: Any) -> bytes:
@@ -87,9 +96,8 @@ def digest(domain: str, value: Any) -> bytes:
     >>> digest("holdout", 1) == digest("submission", 1)
     False
     """
-    parts = [_digest_prefix(domain)]
-    _write(value, parts)
-    return hashlib.sha256(b"".join(parts)).digest()
+    encoded = value if type(value) is Encoded else encode(value)
+    return hashlib.sha256(_digest_prefix(domain) + encoded).digest()
 
 
 @lru_cache(maxsize=256)
@@ -129,18 +137,12 @@ def _write_map(value: Any, parts: list[bytes]) -> None:
         raise TypeError(f"{type(value).__name__} has no canonical form.")
     if not _TEXT_ONLY.issuperset(map(type, value)):
         raise TypeError("The keys of a map must be text to have a canonical form.")
-    head, keys = _encode_keys(tuple(value))
-    parts.append(head)
-    for key, encoded_key in keys:
-        parts.append(encoded_key)
-        _write(value[key], parts)
+    _map_encoder(tuple(value)).write(list(value.values()), parts)
 
 
 @lru_cache(maxsize=256)
-def _encode_keys(names: tuple[str, ...]) -> tuple[bytes, list[tuple[str, bytes]]]:
-    """Return how the encoding of a map begins, and its keys in order, each with its encoding."""
-    # Sorted by code points, which is also the order of their UTF-8.
-    return b"M" + _pack_length(len(names)), [(name, encode(name)) for name in sorted(names)]
+def _map_encoder(names: tuple[str, ...]) -> MapEncoder:
+    return MapEncoder(*names)
 
 
 def decode(encoded: bytes) -> Any:
@@ -215,6 +217,7 @@ def write_array(array: NDArray[Any]) -> dict[str, Any]:
     return _write_numbers("f8", array.astype(np.float64) + 0.0)  # no negative zero
 
 
+_PREDICTIONS = MapEncoder("predictions", "training")
 _PREDICTED_DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
 
@@ -223,7 +226,7 @@ def digest_predictions(written: Mapping[str, Any], training: float | None = None
 
     It covers the mean loss on the training data, too, if the mechanism uses it.
     """
-    return digest("predictions", {"predictions": written, "training": training})
+    return digest("predictions", _PREDICTIONS.encode(written, training))
 
 
 def decode_predictions(
