@@ -10,6 +10,7 @@ from ladderboard.errors import InvalidRisk, InvalidSetting, InvalidState
 from ladderboard.holdout._open_file import OpenFile, create_file
 from ladderboard.holdout._reply import (
     Reply,
+    ReplyTexts,
     format_reply,
     format_risk,
     loss_texts,
@@ -63,6 +64,7 @@ class Holdout(OpenFile):
             raise InvalidState(f"{file.path} is a gate's file: use lb.Gate, or ladderboard gate.")
         super().__init__(book, scorer, file)
         self._name = ladder
+        self._last_texts: tuple[tuple[Any, ...], ReplyTexts | None] = ((), None)
 
     @classmethod
     def create(
@@ -216,6 +218,12 @@ class Holdout(OpenFile):
             )
         release, shown = outcome.release, self._shown
         meter = Meter.of(book, outcome.chain_state)
+        remaining = meter.remaining
+        shown_numbers = (*release[:3], outcome.smallest_gain)
+        last_numbers, texts = self._last_texts  # most answers show the same numbers
+        if texts is None or shown_numbers != last_numbers:
+            texts = loss_texts(release, outcome.smallest_gain, shown)
+            self._last_texts = shown_numbers, texts
 
         def certify() -> Certificate:
             if outcome.repeated:  # the best may have improved since then
@@ -226,12 +234,12 @@ class Holdout(OpenFile):
             released=release.value,
             improved=release.improved,
             question=release.question,
-            remaining=meter.remaining,
+            remaining=remaining,
             reason=format_reply(
                 release,
-                loss_texts(release, outcome.smallest_gain, shown),
+                texts,
                 again=outcome.repeated,
-                remaining=meter.remaining,
+                remaining=remaining,
                 advice=self._scorer.loss.advice(submission.values),
             ),
             score=release.score,

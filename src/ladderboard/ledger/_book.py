@@ -355,15 +355,15 @@ class Book(BookContext):
         Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
         in between.
         """
-        question = ScoredQuestion(submission, 0, ladder=ladder, asker=asker)
+        key = self.dedupe_key(ScoredQuestion(submission, 0, ladder=ladder, asker=asker))
 
         def find(view: ReadView) -> RecordedAnswer | None:
-            answer = self.read_duplicate(view, question)
+            answer = find_recorded_answer(view, key, None)
             if answer is None:
                 chain_state = view.chain_state()
                 refuse_if_budget_spent(chain_state, self.budget)
                 self.refuse_ladder(view, chain_state, ladder)
-                self.last_unanswered = self.dedupe_key(question), chain_state.head
+                self.last_unanswered = key, chain_state.head
             return answer
 
         return self._look_up(find, "question")
@@ -496,9 +496,8 @@ class Book(BookContext):
             position = Position.from_state(self.name, chain_state)
             if chain_state.closed:  # an earlier copy must not answer any more either
                 position = position._replace(questions=self.budget)
-            with suppress(
-                StorageFailed
-            ):  # the answer is committed; a mark that lags behind is harmless
+            # The answer is committed; a mark that lags behind is harmless.
+            with suppress(StorageFailed):
                 self._high_water.advance(position)
 
 

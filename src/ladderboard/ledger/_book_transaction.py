@@ -188,19 +188,21 @@ class BookContext:
         self.last_gate: tuple[bytes, GateState] = (b"", GateState())
         """A head of the chain, and the state of the gate then, which changes with an entry only."""
         self._numbers = {"": 0}
+        self.budget = int(opening["rules"]["questions"])
+        """How many questions are allowed."""
         self.max_ladders: int | None = opening["rules"].get("ladders")
         """How many ladders may be used; None if the rules set no limit."""
         self.tests_records: bool = opening["rules"].get("proven", False)
         """Whether every new best is tested against the one before."""
 
-    @property
-    def budget(self) -> int:
-        """How many questions are allowed."""
-        return int(self.opening["rules"]["questions"])
-
     def dedupe_key(self, question: ScoredQuestion) -> bytes:
         """Return the keyed hash by which a repeated submission is recognised."""
         return self._dedupe_key("submission", question.ladder, question.asker, question.submission)
+
+    def dedupe_keys(self, question: ScoredQuestion) -> list[bytes]:
+        """Return all keys by which a question is recognised."""
+        key, retry_key = self.dedupe_key(question), self.idempotency_dedupe_key(question)
+        return [key] if retry_key is None else [key, retry_key]
 
     def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
         """Return the keyed hash of the question's idempotency key, if it has one."""
@@ -283,10 +285,8 @@ class BookContext:
         self, book: int, question: ScoredQuestion, *, answer: bool = True
     ) -> list[tuple[str, tuple[Any, ...]]]:
         """Return the statements that find or ``answer`` a question, to be prefetched."""
-        keys = (self.dedupe_key(question), self.idempotency_dedupe_key(question))
-        known_keys = [key for key in keys if key is not None]
         ladder = self._numbers.get(question.ladder) if answer else None
-        return question_statements(book, known_keys, ladder)
+        return question_statements(book, self.dedupe_keys(question), ladder)
 
     def forget_ladder_numbers(self) -> None:
         """Read the numbers of ladders again, because the start of some was rolled back."""
@@ -336,9 +336,8 @@ class BookTransaction:
             refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
         new_answer = self._ask_and_record(question)
-        for key in (book.dedupe_key(question), book.idempotency_dedupe_key(question)):
-            if key is not None:
-                self.view.add_dedupe_key(key, new_answer.entry_number, defer=True)
+        for key in book.dedupe_keys(question):
+            self.view.add_dedupe_key(key, new_answer.entry_number, defer=True)
         return new_answer
 
     def find_duplicate(self, question: ScoredQuestion) -> RecordedAnswer | None:
@@ -373,7 +372,7 @@ class BookTransaction:
             ladder = self.chain_state.ladders
             self.append_entry("ladder", {"ladder": ladder}, ladders=ladder + 1)
             book.ladder_sessions.add(view, ladder, question.ladder)
-        state_before, session = book.ladder_sessions.resume_for_update(view, ladder)
+        digest_before, session = book.ladder_sessions.resume_for_update(view, ladder)
         others = book.ladder_sessions.changes_of_others(view, ladder)
         release = session.ask(
             risk=question.risk if question.losses is None else None,
@@ -386,13 +385,14 @@ class BookTransaction:
         if question.record is not None and release.improved:
             release = release._replace(proven=self._test_record(ladder, question.record))
         state_after = encode_state(session)
+        digest_after = digest_state(state_after)
         secret = SecretSide(
             risk=float(question.risk),
             training=question.training,
             broken=question.broken,
             draws=session.draws,
-            before=digest_state(state_before),
-            after=digest_state(state_after),
+            before=digest_before,
+            after=digest_after,
             salt=book.environment.salt(),
             submission=question.submission,
             submission_salt=book.environment.salt(),
@@ -423,7 +423,9 @@ class BookTransaction:
             asked=self.chain_state.asked + (question.metric == 0),
             changes=self.chain_state.changes + release.improved,
         )
-        book.ladder_sessions.store(view, ladder, state_after, session, changed=release.improved)
+        book.ladder_sessions.store(
+            view, ladder, state_after, digest_after, session, changed=release.improved
+        )
         receipt = Receipt(
             book.name, number, self.chain_state.head, question.submission, secret.submission_salt
         )

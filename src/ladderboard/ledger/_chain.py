@@ -79,7 +79,7 @@ class _CachedSession(NamedTuple):
     """A session after a question, with the ladder's state after it."""
 
     stored: bytes
-    encoded: bytes
+    digest: bytes
     session: Session
 
 
@@ -119,7 +119,7 @@ class LadderSessions:
         return self._resume_from(self.encoded_state(book, ladder), ladder)
 
     def resume_for_update(self, book: WriteView, ladder: int) -> tuple[bytes, Session]:
-        """Return the encoded state of a ladder and a session in it, for a writer to advance.
+        """Return the digest of a ladder's state and a session in it, for a writer to advance.
 
         This takes the session out of the cache, because its next state may not be committed. There
         is one writer at a time, so no other one can advance the ladder meanwhile.
@@ -128,20 +128,27 @@ class LadderSessions:
         if self._last_head != book.chain_state().head:
             self._current_ladders.clear()
         if cached is not None and ladder in self._current_ladders:
-            return cached.encoded, cached.session
+            return cached.digest, cached.session
         stored = self._read_stored(book, ladder)
         if cached is not None and cached.stored == stored:
-            return cached.encoded, cached.session
+            return cached.digest, cached.session
         encoded = self._decrypt_state(stored, ladder)
-        return encoded, self._resume_from(encoded, ladder)
+        return digest_state(encoded), self._resume_from(encoded, ladder)
 
     def store(
-        self, book: WriteView, ladder: int, encoded: bytes, session: Session, *, changed: bool
+        self,
+        book: WriteView,
+        ladder: int,
+        encoded: bytes,
+        state_digest: bytes,
+        session: Session,
+        *,
+        changed: bool,
     ) -> None:
         """Store the new state of a session after the entry of its question; cache the session."""
         stored = self._encrypt_state(ladder, encoded)
         book.set_ladder_state(ladder, stored, changed=changed, defer=True)
-        self._cached_sessions[ladder] = _CachedSession(stored, encoded, session)
+        self._cached_sessions[ladder] = _CachedSession(stored, state_digest, session)
         self._last_head = book.chain_state().head
         self._current_ladders.add(ladder)
 

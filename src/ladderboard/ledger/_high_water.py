@@ -12,8 +12,6 @@ from ladderboard.errors import Conflict, StaleCopy, storage_error
 from ladderboard.ledger._chain import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ladderboard.ledger._storage import ChainState, ReadView
 
 try:
@@ -146,20 +144,7 @@ class HighWaterMark:
 
     def advance(self, position: Position) -> None:
         """Write a position, unless the mark is further ahead in the same book."""
-
-        def write_if_ahead(file: int) -> None:
-            try:
-                current = self._parse(os.pread(file, _FILE_BYTES + 1, 0))
-            except StaleCopy:  # an empty or damaged mark is replaced
-                current = None
-            if (
-                current is None
-                or current.book != position.book
-                or current.entries < position.entries
-            ):
-                self._write(file, position)
-
-        self._change(write_if_ahead)
+        self._change(position, replace=False)
 
     def replace(self, position: Position) -> None:
         """Overwrite the mark unconditionally, for a new file or a restore.
@@ -167,13 +152,15 @@ class HighWaterMark:
         This waits for the disk. Later positions are written over this one in a file of the same
         size, so that a power cut leaves one or the other.
         """
+        self._change(position, replace=True)
 
-        def overwrite(file: int) -> None:
-            self._write(file, position)
-            os.ftruncate(file, _FILE_BYTES)  # a damaged mark may have been longer
-            os.fsync(file)
-
-        self._change(overwrite)
+    def _is_passed(self, file: int, position: Position) -> bool:
+        """Return whether an open mark is at a position or ahead of it, in the same book."""
+        try:
+            current = self._parse(os.pread(file, _FILE_BYTES + 1, 0))
+        except StaleCopy:  # an empty or damaged mark is replaced
+            return False
+        return current.book == position.book and current.entries >= position.entries
 
     def _write(self, file: int, position: Position) -> None:
         text = f"{_HEADER} {position.book} {position.entries} {position.questions} {position.head}"
@@ -184,15 +171,20 @@ class HighWaterMark:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._cached = (content, position)
 
-    def _change(self, write: Callable[[int], None]) -> None:
-        """Call a function with the open file, which is exclusively locked meanwhile."""
+    def _change(self, position: Position, *, replace: bool) -> None:
+        """Write a position while the file is exclusively locked."""
         with _FORK_LOCK:
             try:
                 file = os.open(self._name, os.O_RDWR | os.O_CREAT, 0o600)
                 try:
                     if fcntl is not None:
                         fcntl.flock(file, fcntl.LOCK_EX)
-                    write(file)
+                    if replace:
+                        self._write(file, position)
+                        os.ftruncate(file, _FILE_BYTES)  # a damaged mark may have been longer
+                        os.fsync(file)
+                    elif not self._is_passed(file, position):
+                        self._write(file, position)
                 finally:
                     os.close(file)  # this releases the lock
             except OSError as error:

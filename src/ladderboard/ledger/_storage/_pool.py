@@ -417,11 +417,8 @@ class SqlitePool(Pool):
             self.close()
 
 
-class _User(NamedTuple):
-    """A thread that opens, uses or closes a file."""
-
-    thread: int
-    pool: SqlitePool
+_User = tuple[int, SqlitePool]
+"""A thread that opens, uses or closes a file, and the file's pool."""
 
 
 class _Forks:
@@ -457,10 +454,10 @@ class _Forks:
                 lambda: (
                     not self._forking
                     or me in self._forking
-                    or any(user.thread == me for user in self._users)
+                    or any(thread == me for thread, _ in self._users)
                 )
             )
-        user = _User(me, pool)
+        user = (me, pool)
         self._users.append(user)
         return user
 
@@ -480,7 +477,7 @@ class _Forks:
         me = threading.get_ident()
         self.changed.acquire()  # until after the fork
         self._forking.append(me)
-        self.changed.wait_for(lambda: all(user.thread == me for user in self._users), _FORK_TIMEOUT)
+        self.changed.wait_for(lambda: all(thread == me for thread, _ in self._users), _FORK_TIMEOUT)
         for pool in self._pools:
             pool.close_idle()
 
@@ -490,8 +487,8 @@ class _Forks:
         self.changed.release()
 
     def _in_child(self) -> None:
-        for user in self._users:
-            user.pool.mark_unusable()
+        for _, pool in self._users:
+            pool.mark_unusable()
         for pool in self._pools:
             pool.abandon()
         self._reset()

@@ -18,7 +18,7 @@ from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.ledger._storage._schema import migrate_module, module_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ladderboard.ledger._storage._pool import Connection, Pool, Prefetch
     from ladderboard.ledger._storage._schema import SchemaModule
@@ -187,31 +187,39 @@ class TableView:
     """The database in a transaction that belongs to no book, for the tables of other packages."""
 
     def __init__(self, connection: Connection) -> None:
-        self.query: Callable[..., list[tuple[Any, ...]]] = connection.query
-        """Run a statement of another package on its own tables, and return the rows."""
-        self.execute: Callable[..., int] = connection.execute
-        """Run a statement that changes rows, and return how many."""
-        self._now: Callable[..., int | None] = connection.now
-        self._defer: Callable[..., None] = connection.defer
-        self.query_prefetched: Callable[..., list[tuple[Any, ...]]] = connection.query_prefetched
-        """As ``query``, for rows that this transaction has not changed; see ``Prefetch``."""
-        self._read_ahead: Callable[..., None] = connection.read_ahead
-        self.reads_ahead = connection.reads_ahead
-        """Whether ``ReadView.read_ahead`` saves messages to a server."""
+        self._connection = connection
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
-        self.query = self.execute = self._now = self._defer = _refuse_ended_view
-        self.query_prefetched = self._read_ahead = _refuse_ended_view
+        self._connection = _ENDED
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether ``ReadView.read_ahead`` saves messages to a server."""
+        return self._connection.reads_ahead
+
+    def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement of another package on its own tables, and return the rows."""
+        return self._connection.query(statement, values)
+
+    def query_prefetched(
+        self, statement: str, values: tuple[Any, ...] = ()
+    ) -> list[tuple[Any, ...]]:
+        """As ``query``, for rows that this transaction has not changed; see ``Prefetch``."""
+        return self._connection.query_prefetched(statement, values)
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> int:
+        """Run a statement that changes rows, and return how many."""
+        return self._connection.execute(statement, values)
 
     def execute_all(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         """Run statements that change rows, each with its values, before the next one reads."""
         for statement, values in statements:
-            self._defer(statement, values)
+            self._connection.defer(statement, values)
 
     def now(self) -> int | None:
         """Return the database server's time; None if the database has no clock of its own."""
-        return self._now()
+        return self._connection.now()
 
 
 class ReadView(TableView):
@@ -248,7 +256,7 @@ class ReadView(TableView):
 
     def read_ahead(self, statements: Iterable[tuple[str, tuple[Any, ...]]]) -> None:
         """Run statements for ``query_prefetched``, and read the state, all in one message."""
-        self._read_ahead((state_statement(self.book_id), *statements))
+        self._connection.read_ahead((state_statement(self.book_id), *statements))
         self.chain_state()
 
     def query_with_state(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -266,7 +274,7 @@ class ReadView(TableView):
 
     def now(self) -> int | None:
         """Return the database server's time; None if the database has no clock of its own."""
-        return super().now() if self._server_time is None else self._server_time
+        return self._connection.now() if self._server_time is None else self._server_time
 
     def chain_state(self) -> ChainState:
         """Return the state of the chain, which is stored with its last entry."""
@@ -370,7 +378,9 @@ class ReadView(TableView):
         last = self._last_state
         if self._chain_state is None and last is not None:
             following = (*values, self._first + last.entries)
-            ((number, is_followed),) = self.query(_SELECT_BY_DEDUPE_KEY_AND_NEXT, following)
+            ((number, is_followed),) = self._connection.query(
+                _SELECT_BY_DEDUPE_KEY_AND_NEXT, following
+            )
             if not is_followed:
                 self._chain_state = last
                 return None if number is None else _checked_type(number, int)
@@ -415,8 +425,10 @@ class WriteView(ReadView):
         # What this transaction has written; all else is as it was prefetched.
         self._added_keys: dict[bytes, int] = {}
         self._ladder_states: dict[int, bytes] = {}
-        self.drop_prefetched: Callable[[], None] = connection.drop_prefetched
+
+    def drop_prefetched(self) -> None:
         """Forget what was prefetched, because any row may have changed."""
+        self._connection.drop_prefetched()
 
     def find_by_dedupe_key(self, key: bytes) -> int | None:
         """Return the number of the entry with this key; None if there is none."""
@@ -451,27 +463,17 @@ class WriteView(ReadView):
             )
         place = self._first + number
         counts = (*chain_state[2:8], int(chain_state.closed))
-        check_ints(counts)
-        if ladder is not None:
-            check_int(ladder)
-        if question is not None:
-            check_int(question)
+        check_ints((*counts, *[value for value in (ladder, question) if value is not None]))
+        check_text(kind)
         if asker is not None:
             check_text(asker)
+        for content in (head, encoded) if secret is None else (head, encoded, secret):
+            check_bytes(content)
+        values = (place, kind, ladder, question, asker, head, *counts, encoded)
+        defer = self._connection.defer
+        defer(_INSERT_ENTRY, values)
         if secret is not None:
-            check_bytes(secret)
-        values = (
-            check_text(kind),
-            ladder,
-            question,
-            asker,
-            check_bytes(head),
-            *counts,
-            check_bytes(encoded),
-        )
-        self._defer(_INSERT_ENTRY, (place, *values))
-        if secret is not None:
-            self._defer(_INSERT_SECRETS, (place, secret))
+            defer(_INSERT_SECRETS, (place, secret))
         self._chain_state = chain_state
 
     def add_dedupe_key(self, key: bytes, number: int, *, defer: bool = False) -> None:
@@ -487,7 +489,7 @@ class WriteView(ReadView):
         self, statement: str, values: tuple[Any, ...], refusal: str, *, defer: bool
     ) -> None:
         if defer:
-            self._defer(statement, values, refusal)
+            self._connection.defer(statement, values, refusal)
         elif not self.execute(statement, values):
             raise InvalidState(refusal)
 
@@ -515,8 +517,14 @@ class WriteView(ReadView):
         self.set_value(COPY, b"")
 
 
-def _refuse_ended_view(*_: object) -> NoReturn:
-    raise InvalidState("The block of this view has ended; begin another one.")
+class _EndedConnection:
+    """Replaces the connection of a view whose block has ended."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise InvalidState("The block of this view has ended; begin another one.")
+
+
+_ENDED: Any = _EndedConnection()
 
 
 def _checked_type(value: Any, kind: type[_Kind]) -> _Kind:
