@@ -22,10 +22,16 @@ A commit of four pages waits 0.19 ms in a log that grows and 0.10 in one that it
 page 0.16 and 0.08 (fdatasync on ext4). So a guard extends its log by a megabyte of zeros at a time,
 until SQLite starts it over at 8,000 pages; that takes 1 ms for 50 questions. A bare commit's log
 grows. With that, pages matter little, and three ways to write fewer bytes were tried and left: the
-secret side in its entry's row saves 6 us, pages of 2 KB and of 1 KB nothing. Predictions and labels
-as bytes save 3%, a sampler without a call for each trial 0.5 us, no garbage collection nothing. A
-JSON encoder that is made once, constants and floats encoded without a call, the lock of the pool
-without its condition and fewer calls on the way of a draw took 6% of the processor time together.
+secret side in its entry's row saves 6 us, pages of 2 KB and of 1 KB nothing. A sampler without a
+call for each trial saves 0.5 us, no garbage collection nothing. A JSON encoder that is made once,
+constants and floats encoded without a call, the lock of the pool without its condition and fewer
+calls on the way of a draw took 6% of the processor time together.
+
+Classes are compared as bytes and mistakes counted in the mask, so that only reading predictions
+sees eight bytes for each; maps of numbers are encoded without a call for each; views have no method
+made for each; and a look reads the gate once. A question takes 8% fewer instructions with that, a
+look 16%. What is left beside the commit is a look-up of 15 us before the transaction, of which one
+that begins as a reader and goes on as the writer might save half, and two openings of the mark.
 
 In a cold command imports are the cost: numpy.ma, pydantic, fractions and random are avoided, the
 first two of which took as long as half of NumPy; `submit` of a file loads httpx, but neither NumPy,
