@@ -315,7 +315,7 @@ class FolderGrader:
             return str(error)
         return None
 
-    def _losses(self, aligned: NDArray[Any]) -> NDArray[np.float64]:
+    def _losses(self, aligned: NDArray[Any]) -> NDArray[Any]:
         """Return the loss of each example; for a statistic its risk in each place."""
         losses, risk = self.loss.evaluate(self.labels, aligned)
         return losses if risk is None else np.full(len(losses), round(risk, 9))
