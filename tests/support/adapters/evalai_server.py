@@ -21,11 +21,11 @@ CHALLENGE, PHASE, QUEUE, SPLIT = 12, 34, "flowers-12-production-abc", "test_spli
 FINAL_STATUSES = {"finished", "failed", "cancelled", "partially_evaluated"}
 
 
-@dataclass
 class Crash(BaseException):
     """Simulates the end of a worker's process."""
 
 
+@dataclass
 class EvalAiState:
     """EvalAI's submissions, files, queue and leaderboard; ``faults`` maps requests to failures."""
 
