@@ -324,7 +324,7 @@ def format_reply(
     if release.score is not None and release.score != release.value:
         sentences.append(f"This model's score: {texts.score}.")
     if again:
-        sentences.insert(0, f"Duplicate of {noun} {number or release.question}; not counted.")
+        sentences.insert(0, f"Duplicate of {noun} {number or release.question:,}; not counted.")
         sentences.append(_describe_past_best(release, texts.best))
     else:
         unchanged = is_unchanged(release)
@@ -391,7 +391,7 @@ def describe_board_answer(answer: BoardAnswer) -> list[str]:
     """
     sentences = [] if answer.score is None else [f"This submission scored {answer.score}."]
     if answer.again:
-        duplicate = f"Duplicate of submission {answer.number}; not counted."
+        duplicate = f"Duplicate of submission {answer.number:,}; not counted."
         return [duplicate, *sentences, _describe_earlier_answer(answer)]
     unchanged = not answer.improved and answer.score is None
     if unchanged and answer.has_best:

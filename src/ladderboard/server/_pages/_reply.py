@@ -123,7 +123,7 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> tuple[st
     )
     sentences = describe_board_answer(board_answer)
     if answer["again"]:
-        return f"Duplicate of submission {answer['number']}", ["Not counted.", *sentences[1:]]
+        return f"Duplicate of submission {answer['number']:,}", ["Not counted.", *sentences[1:]]
     if answer["improved"]:
         return _describe_new_best(board_answer, context, loss, sentences)
     if board_answer.score is not None:
