@@ -251,6 +251,20 @@ def test_activity_counts_every_question_once(board_in_use, organiser):
             board.as_seen_by(caller).activity()
 
 
+def test_activity_of_teams_leaves_out_baselines(
+    boards, make_folder, join, submit, predict, organiser, tmp_path
+):
+    folder = make_folder(baselines="[{name: Half, file: half.csv}]", ladder="team")
+    folder.baselines["Half"] = tmp_path / "half.csv"
+    folder.baselines["Half"].write_bytes(predict(100))
+    board = boards.create(folder)
+    submit(board, join(boards, board, "Ada")[0], predict(60))
+    activity = board.as_seen_by(organiser).activity()
+    assert [team["team"]["name"] for team in activity["teams"]] == ["Ada"]
+    assert activity["others"] == {"teams": 0, "questions": 0}
+    assert activity["questions"] == 2
+
+
 def test_activity_before_the_first_question(boards, make_folder, organiser):
     board = boards.create(make_folder())
     activity = board.as_seen_by(organiser).activity()

@@ -616,24 +616,25 @@ def best_record(view: ReadView, epoch: int, entries: int, *, shown: bool) -> flo
 
 
 class TeamActivity(NamedTuple):
-    """How often a team submitted, and how many teams did."""
+    """How often a team submitted, how many teams did, and how often they did together."""
 
     team: str
     name: str
-    kind: str
     disqualified: int
     questions: int
     improved: int
     last: int
     teams: int
+    questions_of_all: int
 
 
 # COUNT instead of SUM, which is not an integer in PostgreSQL.
 _COUNT_BY_TEAM = (
-    "SELECT t.id, t.name, t.kind, t.disqualified, COUNT(*), "
-    "COUNT(CASE WHEN s.improved <> 0 THEN 1 END), MAX(s.time), COUNT(*) OVER () "
+    "SELECT t.id, t.name, t.disqualified, COUNT(*), "
+    "COUNT(CASE WHEN s.improved <> 0 THEN 1 END), MAX(s.time), COUNT(*) OVER (), "
+    "CAST(SUM(COUNT(*)) OVER () AS BIGINT) "
     "FROM main.submission s JOIN main.team t ON t.book = s.book AND t.number = s.team "
-    "WHERE s.book = ? GROUP BY t.number, t.id, t.name, t.kind, t.disqualified "
+    "WHERE s.book = ? AND t.kind = 'team' GROUP BY t.number, t.id, t.name, t.disqualified "
     "ORDER BY COUNT(*) DESC, t.number LIMIT ?"
 )
 _COUNT_BY_TIME = (
@@ -644,7 +645,7 @@ _FIRST_AND_LAST_TIME = "SELECT MIN(time), MAX(time) FROM main.submission WHERE b
 
 
 def count_by_team(view: ReadView, limit: int) -> list[TeamActivity]:
-    """Return the teams that submitted most."""
+    """Return the teams that submitted most, without baselines."""
     return list(map(TeamActivity._make, view.query(_COUNT_BY_TEAM, (view.book_id, limit))))
 
 

@@ -447,17 +447,19 @@ def _round_interval(display: DisplayRules, low: float, high: float) -> dict[str,
 
 
 def read_activity(view: ReadView) -> dict[str, Any]:
-    """Return the most active teams, the total of the others, and counts in bins of time."""
+    """Return the most active teams, the total of the others, and counts in bins of time.
+
+    Only the counts over time include baselines.
+    """
     teams = count_by_team(view, _MAX_TEAMS)
     bins = _count_in_bins(view)
     questions = sum(time_bin["questions"] for time_bin in bins)
-    listed = sum(team.questions for team in teams)
+    unlisted = teams[0].questions_of_all - sum(team.questions for team in teams) if teams else 0
     return {
         "questions": questions,
         "teams": [
             {
                 "team": {"id": team.team, "name": team.name},
-                "baseline": team.kind == "baseline",
                 "disqualified": bool(team.disqualified),
                 "questions": team.questions,
                 "improved": team.improved,
@@ -467,7 +469,7 @@ def read_activity(view: ReadView) -> dict[str, Any]:
         ],
         "others": {
             "teams": teams[0].teams - len(teams) if teams else 0,
-            "questions": questions - listed,
+            "questions": unlisted,
         },
         "bins": bins,
     }

@@ -23,7 +23,7 @@ from ladderboard._formatting import (
     format_time,
     shared_decimals,
 )
-from ladderboard.server._pages._wording import metric_title, parse_time
+from ladderboard.server._pages._wording import exact_duration, metric_title, parse_time
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
 _SIZES = {"wide": (720.0, 300.0), "narrow": (340.0, 260.0)}
@@ -43,6 +43,7 @@ _LATEST_TIME = 253_370_764_800  # in the year 9999, the last one datetime knows
 _INVALID_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MAX_TOOLTIPS = 150  # older marks become dots without a tooltip
 _MAX_TEAMS = 20
+_NARROW_LETTERS = frozenset("fijlrt.,:;'|! ")
 _NEAR_LEVEL = 0.25  # of the height of a chart: a level this far away is shown
 _MAX_RANKED = 40
 _UTC_NOTE = "Times are in UTC."
@@ -96,15 +97,25 @@ def _draw_dot(place: tuple[float, float], tooltip: str) -> Markup:
 
 
 def text_width(content: str) -> float:
-    """Return the width of a text, about: that of digits in a wide font."""
-    return sum(1.6 if east_asian_width(letter) in "WF" else 1.0 for letter in content) * 9.0
+    """Return the width of a text, about: that in a wide font."""
+    return sum(map(_letter_width, content))
+
+
+def _letter_width(letter: str) -> float:
+    if letter in _NARROW_LETTERS:
+        return 5.0
+    if "a" <= letter <= "z" and letter not in "mw":
+        return 7.5
+    if letter in "mwMW":
+        return 12.0
+    return 14.4 if east_asian_width(letter) in "WF" else 9.0
 
 
 def truncate_to_width(content: str, width: float) -> str:
     """Return a text cut to a width, with an ellipsis if it is cut.
 
     >>> truncate_to_width("a long name", 54)
-    'a lon…'
+    'a long…'
     """
     if text_width(content) <= width:
         return content
@@ -445,7 +456,7 @@ def bar_chart(bars: Sequence[Bar], **texts: str) -> Markup | None:
     names = max(text_width(bar.name) for bar in bars)
 
     def draw(width: float, _: float) -> tuple[float, list[Markup]]:
-        start = min(names + 10, 0.5 * width)
+        start = min(names + 14, 0.55 * width)
         area = PlotArea(start, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
         elements = []
         for index, bar in enumerate(bars):
@@ -552,7 +563,7 @@ def histogram(bars: Sequence[Bar], *, y_title: str, **texts: str) -> Markup | No
 
     def draw(width: float, height: float) -> tuple[float, list[Markup]]:
         height *= 0.75
-        area = PlotArea(_left_width(rows), 30, width - 40, height - 42, xs, ys)
+        area = PlotArea(_left_width(rows), 30, width - 24, height - 42, xs, ys)
         boxes = []
         for bar in bars:
             gap = min(0.1 * (bar.end - bar.start), 0.002 * (xs.high - xs.low))
@@ -709,6 +720,7 @@ def team_activity_chart(activity: Mapping[str, Any], max_teams: int = _MAX_TEAMS
     teams, others = activity["teams"], activity["others"]
     if not teams:
         return None
+    questions = sum(team["questions"] for team in teams) + others["questions"]
     bars = [
         Bar(
             team["questions"],
@@ -720,16 +732,16 @@ def team_activity_chart(activity: Mapping[str, Any], max_teams: int = _MAX_TEAMS
     ]
     caption, left_out = "", teams[max_teams:]
     if left_out or others["teams"]:  # one bar for all of them would dwarf the others
-        questions = sum(team["questions"] for team in left_out) + others["questions"]
+        left = sum(team["questions"] for team in left_out) + others["questions"]
         caption = (
             f"{format_count(len(left_out) + others['teams'], 'other team')} made "
-            f"{format_count(questions, 'submission')}."
+            f"{format_count(left, 'submission')}."
         )
     return bar_chart(
         bars,
         key="by-team",
         title="Submissions by team",
-        summary=f"{format_count(activity['questions'], 'submission')} by "
+        summary=f"{format_count(questions, 'submission')} by "
         f"{format_count(len(teams) + others['teams'], 'team')}; "
         f"most by {bars[0].name}, with {bars[0].value:,}.",
         caption=caption,
@@ -745,6 +757,7 @@ def activity_histogram(activity: Mapping[str, Any]) -> Markup | None:
         start, number = parse_time(bin_["start"]), bin_["questions"]
         note = f"{format_count(number, 'submission')} from {_format_utc(start)}"
         bars.append(Bar(number, note, start=start, end=parse_time(bin_["end"])))
+    width = exact_duration(int(bars[0].end - bars[0].start))
     busiest = max(bars, key=lambda bar: bar.value)
     return histogram(
         bars,
@@ -753,6 +766,6 @@ def activity_histogram(activity: Mapping[str, Any]) -> Markup | None:
         summary=f"{format_count(activity['questions'], 'submission')} between "
         f"{_format_utc(bars[0].start)} and {_format_utc(bars[-1].end)}; most of them, "
         f"{busiest.value:,}, from {_format_utc(busiest.start)} on.",
-        y_title="Submissions",
+        y_title=f"Submissions per {width}",
         caption=_UTC_NOTE,
     )
