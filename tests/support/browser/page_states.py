@@ -39,15 +39,19 @@ class PageState:
         return boards[self.path.split("/")[2]].teams[0].token
 
 
-def _submit(visitor: Visitor, body: bytes) -> None:
+def _submit(visitor: Visitor, body: bytes, button: str = "Submit") -> None:
     file = {"name": "predictions.csv", "mimeType": "text/csv", "buffer": body}
     visitor.page.set_input_files("input[type=file]", file)
-    visitor.page.click("form[enctype] button")
+    visitor.page.click(f"form[enctype] button:has-text('{button}')")
     visitor.page.wait_for_selector("#reply")
 
 
 def _submit_valid(visitor: Visitor, boards: ExampleBoards) -> None:
     _submit(visitor, boards["leaves"].make_predictions(0.1))
+
+
+def _check_valid(visitor: Visitor, boards: ExampleBoards) -> None:
+    _submit(visitor, boards["leaves"].make_predictions(0.1), "Check only")
 
 
 def submit_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
@@ -154,6 +158,7 @@ PAGE_STATES = (
     PageState("refusal-failed", "/login", prepare=_lose_database, statuses=(503,)),
     PageState("submit-public", "/boards/leaves/submit", slow=True),
     PageState("submit", "/boards/leaves/submit", "team"),
+    PageState("submit-checked", "/boards/leaves/submit", "team", _check_valid, slow=True),
     PageState("submit-reply", "/boards/leaves/submit", "team", _submit_valid),
     PageState("submit-refused", "/boards/leaves/submit", "team", submit_invalid, (422,)),
     PageState("submit-organiser", "/boards/leaves/submit", "organiser", slow=True),
@@ -170,6 +175,7 @@ PAGE_STATES = (
     PageState("data", "/boards/leaves/data"),
     PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
     PageState("organise", "/boards/leaves/organise", "organiser"),
+    PageState("organise-attention", "/boards/clouds/organise", "organiser"),
     PageState("organise-empty", "/boards/seedlings/organise", "organiser", slow=True),
     PageState("organise-teams", "/boards/leaves/organise/teams", "organiser"),
     PageState("organise-people", "/boards/clouds/organise/people", "organiser", _open_details),
