@@ -236,7 +236,10 @@ def test_the_overview_lists_what_needs_attention(empty_server, open_organiser_pa
     assert attention(organiser_page) == {}
     page = organiser_page.get().text
     assert "The board is closed for good." in page
-    assert f"<code>ladderboard board close {live_server.slug}</code>" in page  # for the bundle
+    assert f"ladderboard board close {live_server.slug} --out DIR/data/" in page  # the bundle
+    assert f"ladderboard board data {live_server.slug} DIR" in page
+    assert "What this board can show" not in page
+    assert "<dt>Best public zero-one loss</dt>" in page
 
 
 def test_the_overview_has_the_only_score_before_there_is_a_chart(live_server, organiser_page, team):
@@ -436,7 +439,7 @@ def test_teams_are_paginated(empty_server, open_organiser_page):
     live_server = empty_server
     live_server.create_board(questions=1000, teams=250)
     names = [f"Team {number:03}" for number in range(203)]
-    for name in names:
+    for name in reversed(names):
         live_server.join(name)
     organiser_page, listed, suffix = open_organiser_page(live_server.organiser), [], "/teams"
     while suffix is not None:
@@ -444,13 +447,12 @@ def test_teams_are_paginated(empty_server, open_organiser_page):
         page_names = re.findall(r'organise/teams/[0-9a-f]{16}">([^<]+)<', page)
         assert len(page_names) <= 20
         listed += page_names
-        next_link = re.search(r'organise(/teams\?after=\d+)">Next', page)
+        next_link = re.search(r'organise(/teams\?page=\d+)">Next', page)
         suffix = next_link and next_link.group(1)
-    assert listed == names
-    assert organiser_page.get("/teams?after=x").status_code == 422
-    assert "There are no more teams" in organiser_page.get("/teams?after=99999").text
-    old_link = organiser_page.get("?after=20")
-    assert old_link.headers["location"] == f"{organiser_page.path}/teams?after=20"
+    assert listed == sorted(names)
+    assert "Page 11 of 11" in page
+    assert organiser_page.get("/teams?page=x").status_code == 422
+    assert names[202] in organiser_page.get("/teams?page=99999").text
 
 
 def test_webhooks_are_added_tested_and_removed(live_server, organiser_page):

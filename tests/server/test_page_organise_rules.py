@@ -71,6 +71,7 @@ def test_an_unchanged_form_amends_nothing(rules, group):
         ("registration", {"finals_selections": "3"}, {"finals": {"selections": 3}}),
         ("files", {"files_bytes": "30 MB"}, {"files": {"bytes": "30 MB"}}),
         ("files", {"files_seconds": "9"}, {"files": {"seconds": 9}}),
+        ("files", {"files_rows": "2,000,000"}, {"files": {"rows": 2_000_000}}),
     ],
 )
 def test_only_changed_fields_are_amended(rules, group, typed, expected):
@@ -159,6 +160,9 @@ def test_a_refused_amendment_keeps_its_input(live_server, organiser_page, group,
     if name != "registration":
         shown = value.replace("<", "&lt;").replace(">", "&gt;")
         assert f'name="{name}" value="{shown}"' in page
+    if group in {"times", "texts", "files"}:
+        assert re.search(rf'id="in-{name}"[^>]* aria-invalid="true"', page)
+        assert page.count("aria-invalid") == 1
     if name in {"questions", "teams"}:
         assert "Current value: " in page
 
@@ -184,7 +188,7 @@ def test_a_form_made_before_another_amendment_is_refused(live_server, organiser_
         "amend", 422, "The rules changed after", group="limits", seen=limits_version,
         questions="100", per_team="20",
     )  # fmt: skip
-    assert "Current value: 200" in page
+    assert "Current value: <code>200</code>" in page
     assert live_server.call("GET", "/boards/first").json()["questions"] == 200
     # Other forms are not affected.
     organiser_page.send_accepted(

@@ -88,6 +88,7 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
         fields |= {f"{section}_{name}": str(section_rules.get(name, "")) for name in names}
     for name in ("files_bytes", "files_quota", "files_team_quota"):
         fields[name] = _with_unit(fields[name])
+    fields["files_rows"] = f"{int(fields['files_rows']):,}" if fields["files_rows"] else ""
     window = rules.get("window")
     unit = "days" if window is None else _largest_unit(window["seconds"])
     length = "" if window is None else str(window["seconds"] // WINDOW_UNITS[unit])
@@ -153,7 +154,7 @@ def _normalise_text(text: str) -> str:
 def _parse_whole_number(name: str, text: str) -> int | None:
     """Return a typed number, or None for an empty field.
 
-    >>> _parse_whole_number("questions", "1,000")
+    >>> _parse_whole_number("Submissions", "1,000")
     1000
     """
     digits = re.sub("[ ,_]", "", text)
@@ -173,24 +174,26 @@ def _require_whole_number(name: str, text: str) -> int:
 
 def _read_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     changes: dict[str, Any] = {
-        name: _require_whole_number(name, fields[name])
-        for name in ("questions", "teams")
+        name: _require_whole_number(label, fields[name])
+        for name, label in (("questions", "Submissions in all"), ("teams", "Places for teams"))
         if name in changed
     }
     if "per_team" in changed:
-        changes["per_team"] = _parse_whole_number("per_team", fields["per_team"])
+        changes["per_team"] = _parse_whole_number("Submissions of one team", fields["per_team"])
     if any(name.startswith("window_") for name in changed):
         changes["window"] = _read_window(fields)
     return changes
 
 
 def _read_window(fields: Mapping[str, str]) -> dict[str, int] | None:
-    questions = _parse_whole_number("window", fields["window_questions"])
-    length = _parse_whole_number("window", fields["window_length"])
+    questions = _parse_whole_number("The limit over time", fields["window_questions"])
+    length = _parse_whole_number("The length of time", fields["window_length"])
     if questions is None and length is None:
         return None
     if questions is None or length is None or fields["window_unit"] not in WINDOW_UNITS:
-        raise InvalidSetting("window needs a number of submissions and a length, or neither.")
+        raise InvalidSetting(
+            "The limit over time needs a number of submissions and a length, or neither."
+        )
     return {"questions": questions, fields["window_unit"]: length}
 
 
@@ -228,13 +231,12 @@ def _read_terms(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
 
 def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str, Any]:
     """Return limits of files; sizes may have a unit, as in ``board.yaml``."""
-    sizes = {name.partition("_")[2]: fields[name] for name in changed}
-    return {
-        "files": {
-            name: int(text) if re.fullmatch("[0-9]{1,16}", text) else text or None
-            for name, text in sizes.items()
-        }
-    }
+    limits: dict[str, Any] = {name.partition("_")[2]: fields[name] or None for name in changed}
+    for name, text in limits.items():
+        digits = re.sub("[ ,_]", "", text or "")
+        if re.fullmatch("[0-9]{1,16}", digits):
+            limits[name] = int(digits)
+    return {"files": limits}
 
 
 def _read_phases(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:

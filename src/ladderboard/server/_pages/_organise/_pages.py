@@ -47,7 +47,7 @@ from ladderboard.server._pages._rendering import (
     redirect,
 )
 from ladderboard.server._pages._submit import release_decimals, release_text
-from ladderboard.server._pages._wording import board_state, parse_time
+from ladderboard.server._pages._wording import board_state, exact_duration, is_over, parse_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._webhooks import check_literal_address
 
@@ -122,13 +122,18 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         quiet_since=row.made if last is None else parse_time(last),
         now=now,
     )
+    bundle = f"{board.slug}.bundle"
     return {
         "board": summary,
+        "bundle": any(file["name"] == bundle for file in board.data.summary(caller)["files"]),
         "budget": budget,
+        "has_finals": summary["status"] == "closed" and board.epoch_of(row).ranked,
         "state": board_state(summary, now),
         "attention": attention,
         "best": format_value(summary["best"]["display"], board.rules.display.digits, history),
-        "resolution": board.describe_resolution(summary["best"]["loss"]),
+        "resolution": []
+        if is_over(summary)
+        else board.describe_resolution(summary["best"]["loss"]),
         "history": history_chart(
             history,
             summary["baselines"],
@@ -137,24 +142,29 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
     }
 
 
-def read_teams(board: Board, caller: Caller, after: int) -> dict[str, Any]:
-    """Return a page of teams, in the order in which they came."""
+def read_teams(board: Board, caller: Caller, page: int) -> dict[str, Any]:
+    """Return a page of teams by name, baselines last."""
     view = board.as_seen_by(caller)
-    budget, teams = view.budget(), view.teams(limit=_TEAMS_PER_PAGE + 1, after=after)
-    display = board.rules.display
-    losses = [team["loss"] for team in teams if team["loss"] is not None]
+    budget, display = view.budget(), board.rules.display
+    by_name = sorted(
+        _read_all_teams(view), key=lambda team: (team["kind"] != "team", team["name"].casefold())
+    )
+    teams = _paginate(by_name, page, _TEAMS_PER_PAGE)
+    losses = [team["loss"] for team in teams["rows"] if team["loss"] is not None]
     decimals = shared_decimals((float(display.text(loss)) for loss in losses), display.digits)
-    for team in teams:
+    for team in teams["rows"]:
         team["left"] = max(budget["share"] - team["submissions"], 0)
         score = display.text(team["loss"])
         team["display"] = score if team["loss"] is None else f"{float(score):.{decimals}f}"
-    return {
-        "board": view.summary(),
-        "budget": budget,
-        "teams": teams[:_TEAMS_PER_PAGE],
-        "after": after,
-        "next": teams[_TEAMS_PER_PAGE - 1]["number"] if len(teams) > _TEAMS_PER_PAGE else None,
-    }
+    return {"board": view.summary(), "budget": budget, "teams": teams}
+
+
+def _read_all_teams(view: View) -> list[dict[str, Any]]:
+    teams = block = view.teams(limit=_MAX_TEAMS)
+    while len(block) == _MAX_TEAMS:
+        block = view.teams(limit=_MAX_TEAMS, after=block[-1]["number"])
+        teams = teams + block
+    return teams
 
 
 def read_people(board: Board, caller: Caller, page: int) -> dict[str, Any]:
@@ -272,6 +282,8 @@ def _read_section(section: str) -> Callable[[Board, Caller, int], dict[str, Any]
             }
         elif section == "access":
             variables |= _read_access(board, caller, page)
+        elif section == "close":
+            variables["has_finals"] = board.epoch_of(board.row()).ranked
         elif section == "webhooks":
             # Those that failed last come first.
             webhooks = sorted(
@@ -294,14 +306,19 @@ def _read_access(board: Board, caller: Caller, page: int) -> dict[str, Any]:
     return {
         "tokens": _read_tokens(board, caller, _ROLE_ORDER, page),
         "own_token_id": None if caller.credential is None else caller.credential[:8].hex(),
-        "candidates": [person for person in people if person["state"] != "registered"],
+        "organisers": [person for person in people if person["role"] == "organiser"],
+        "candidates": [
+            person
+            for person in people
+            if person["state"] != "registered" and person["role"] != "organiser"
+        ],
     }
 
 
 _PAGES = {
     "/people": _Page(read_people, "organise_people.html"),
     "/invitations": _Page(read_invitations, "organise_invitations.html"),
-    "/teams": _Page(read_teams, "organise_teams.html", 0),
+    "/teams": _Page(read_teams, "organise_teams.html"),
     "/activity": _Page(read_activity, "organise_activity.html", 0),
     "/settings": _Page(read_settings, "organise_settings.html"),
     **{
@@ -319,8 +336,10 @@ def read_team_page(board: Board, caller: Caller, team: str, before: int) -> dict
     has_older = len(submissions) > _SUBMISSIONS_PER_PAGE
     submissions = submissions[:_SUBMISSIONS_PER_PAGE]
     decimals = release_decimals(submissions, board.rules.display.digits)
+    window = board.rules.window
     return {
         "board": view.summary(),
+        "window": None if window is None else exact_duration(window.seconds),
         "team": team_summary,
         "keeps_names": board.erasure.keeps_names(),
         "share": view.budget()["share"],
@@ -359,17 +378,15 @@ def _mergeable_teams(view: View, team: Mapping[str, Any]) -> list[dict[str, Any]
 
 
 @router.get(_BOARD_PATH, openapi_extra=_PRIVATE_ROUTE)
-def organise_page(request: Request, board: Slug, after: RowNumber = 0) -> Response:
+def organise_page(request: Request, board: Slug) -> Response:
     """Show an organiser how the board is doing and what to do next."""
-    if after:  # the list of teams was on this page once
-        return redirect(request, f"/boards/{board}/organise/teams?after={after}")
     return _show(request, board, "")
 
 
 @router.get(f"{_BOARD_PATH}/teams", openapi_extra=_PRIVATE_ROUTE)
-def organise_teams_page(request: Request, board: Slug, after: RowNumber = 0) -> Response:
+def organise_teams_page(request: Request, board: Slug, page: PageNumber = 1) -> Response:
     """Show the teams to an organiser, and a form to add one."""
-    return _show(request, board, "/teams", after)
+    return _show(request, board, "/teams", page)
 
 
 @router.get(f"{_BOARD_PATH}/people", openapi_extra=_PRIVATE_ROUTE)
@@ -436,6 +453,7 @@ def _render(request: Request, name: str, status: int, variables: dict[str, Any])
         "problem": None,
         "typed": {},
         "failed_form": "",
+        "invalid": (),
         "confirm": False,
         **variables,
     }
@@ -540,16 +558,28 @@ def _phase_field_name(match: re.Match[str]) -> str:
     return f"{article} {match[2]} of phase {int(match[1]) + 1}"
 
 
+def _field_name(key: str) -> str:
+    """Return the name of the form's field for a key of the rules.
+
+    >>> _field_name("phases[0].end"), _field_name("window.seconds"), _field_name("submissions")
+    ('phase_0_end', 'window_length', 'questions')
+    """
+    name = re.sub(r"^phases\[(\d+)\]", r"phase_\1", key).replace(".", "_")
+    return {"submissions": "questions", "window_seconds": "window_length"}.get(name, name)
+
+
 def _describe_refusal(error: Exception, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
     """Return the status and the template variables for a refusal; raise other errors again."""
     response, _, is_internal = problem_from_exception(error)
     if is_internal or response.status_code in {401, 403}:
         raise error
-    problem = json.loads(_PHASE_KEY.sub(_phase_field_name, bytes(response.body).decode()))
+    text = bytes(response.body).decode()
+    problem = json.loads(_PHASE_KEY.sub(_phase_field_name, text))
     typed = {name: value for name, value in form.items() if name not in _SECRET_FIELDS}
     return response.status_code, {
         "problem": problem,
         "typed": typed,
         "failed_form": form.get("group") or form.get("do", ""),
+        "invalid": {_field_name(item["column"] or "") for item in json.loads(text)["errors"]},
         "confirm": isinstance(error, RequestRefused) and error.code == "confirm",
     }
