@@ -90,7 +90,7 @@ def test_a_person_signs_in_registers_signs_out_and_comes_back(
 def test_an_organiser_approves_one_person_and_rejects_another(
     visit, make_sign_in_board, provider, live_server
 ):
-    slug = make_sign_in_board(sign_in="{approval: true}")
+    slug = make_sign_in_board(sign_in="{approval: true, domains: [example.edu]}")
     people = [visit(), visit()]
     for person, login in zip(people, ("carl", "dora"), strict=True):
         sign_in(person, provider, slug, login)

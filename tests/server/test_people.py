@@ -257,6 +257,9 @@ def test_an_organiser_by_person_is_named_on_the_page(server, person):
         page = server.client.get(f"/boards/{server.slug}").text
         assert "Organised by Example University, Dr. Ada &lt;b&gt;." in page
         assert ada.page("organise").status_code == 200
+        page = organiser.get(f"{path}/settings/access").text
+        assert 'aria-label="Remove Dr. Ada &lt;b&gt; as an organiser"' in page
+        assert "Make organiser" not in page  # nobody else signed in
         assert organiser.post(path, data={**fields, "organiser": "no"}).status_code == 303
     assert ada.page("organise").status_code == 403
     assert "Organised by Example University." in server.client.get(f"/boards/{server.slug}").text

@@ -456,7 +456,7 @@ def bar_chart(bars: Sequence[Bar], **texts: str) -> Markup | None:
     names = max(text_width(bar.name) for bar in bars)
 
     def draw(width: float, _: float) -> tuple[float, list[Markup]]:
-        start = min(names + 14, 0.55 * width)
+        start = min(names + 14, 0.58 * width)
         area = PlotArea(start, 0, width - widest - 10, 24.0 * len(bars), xs, Range(0, 1))
         elements = []
         for index, bar in enumerate(bars):
