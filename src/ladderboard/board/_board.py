@@ -545,33 +545,38 @@ class BoardContext:
             error = _read_standard_error(view, find_record_entry(view, row.epoch, best))
         return BaselineScore(best, error, zero_one=False)
 
-    def sampling_errors(
+    def score_errors(
         self, view: ReadView, state: ChainState, epoch: int, losses: Mapping[str, float]
     ) -> dict[str, float]:
         """Return the standard error of each team's released loss, as far as the public can know it.
 
-        A mechanism that needs standard errors releases that of every new best, rounded up. For all
-        others it is that of a mean of costs between 0 and 1, which is largest if each is 0 or 1.
-        A perfect score has the one of a loss on one example, not of 0.
+        It has two parts. One is the error of the sample: a mechanism that needs standard errors
+        releases that of every new best, rounded up; for all others it is that of a mean of costs
+        between 0 and 1, which is largest if each is 0 or 1. A perfect score has the one of a loss
+        on one example, not of 0. The other part is the noise and the rounding of the release, whose
+        laws and sizes are public.
         """
-        opened = self.book.opening["rules"]
+        opened, mechanism = self.book.opening["rules"], self.book.mechanism
         n = opened["worth"]
         least = 1 / ((opened.get("promise") or {}).get("effective_n") or n)
+        sampled: dict[tuple[str, float], float] = {}
         released: dict[tuple[str, float], float] = {}
-        if self.book.mechanism.needs == "standard_error":
-            names = view.ladder_names()
-            for change in self.book.visible_changes(state):
+        if mechanism.certified_by_values or mechanism.needs == "standard_error":
+            names, changes = view.ladder_names(), self.book.visible_changes(state)
+            errors = mechanism.release_errors(n, changes)
+            for change, error in zip(changes, errors, strict=True):
+                key = names[change.ladder], change.value
+                released[key] = error
                 if change.error_class is not None:
-                    error = largest_standard_error(change.error_class)
-                    released[names[change.ladder], change.value] = error
+                    sampled[key] = largest_standard_error(change.error_class)
+        usual = mechanism.release_error(n)
         row = replace(read_board(view), epoch=epoch)
-        errors = {}
+        totals = {}
         for team, loss in losses.items():
-            error = released.get(
-                (self.ladder_of(row, team), loss), math.sqrt(loss * (1 - loss) / n)
-            )
-            errors[team] = error if error > 1 / n else least
-        return errors
+            key = self.ladder_of(row, team), loss
+            error = sampled.get(key, math.sqrt(loss * (1 - loss) / n))
+            totals[team] = math.hypot(error if error > 1 / n else least, released.get(key, usual))
+        return totals
 
     def describe_resolution(self, best: float | None) -> list[str]:
         """Return what the board shows and what an attacker could gain. For the organiser only.

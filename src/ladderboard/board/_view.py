@@ -238,12 +238,12 @@ class View:
             declared=self._declared_baselines(row) if cursor is None else [],
         )
 
-    def sampling_errors(self, losses: Mapping[str, float]) -> dict[str, float]:
-        """Return the sampling error of each team's released loss, by the teams' ids."""
+    def score_errors(self, losses: Mapping[str, float]) -> dict[str, float]:
+        """Return the standard error of each team's released loss, by the teams' ids."""
         with self._board.reading() as view:
             row = read_board(view)
             state = self._visible_chain_state(view, row)
-            return self._board.sampling_errors(view, state, self._epoch(row), losses)
+            return self._board.score_errors(view, state, self._epoch(row), losses)
 
     def own_standing(self) -> dict[str, Any] | None:
         """Return the row of the caller's team in the standings; None if it has none."""

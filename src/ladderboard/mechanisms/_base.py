@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ladderboard.mechanisms._calibration import CalibratedSettings
     from ladderboard.mechanisms._shaky_ladder import PaperSettings
-    from ladderboard.mechanisms._transcript import Transcript
+    from ladderboard.mechanisms._transcript import Transcript, VisibleChange
     from ladderboard.tape import Draws, DrawsMany, Law, Tape
 
 
@@ -209,6 +209,26 @@ class Mechanism(ABC):
         A mechanism that does not override this is treated as exact beyond a setting ``step``.
         """
         return ComparisonSettings(step=float(getattr(self, "step", 0.0)))
+
+    def release_error(self, n: int) -> float:
+        """Return how far a released value is from the risk on n examples, as a standard deviation.
+
+        The noise of the release, and rounding to the grid, which is about uniform.
+
+        >>> from ladderboard.mechanisms import Exact, Ladder, Noisy
+        >>> [round(item.release_error(100), 4) for item in (Exact(), Ladder(0.02), Noisy(0.01))]
+        [0.0, 0.0058, 0.01]
+        """
+        settings = self.comparison(n)
+        return math.hypot(settings.release_noise, settings.grid / math.sqrt(12))
+
+    def release_errors(self, n: int, changes: tuple[VisibleChange, ...]) -> list[float]:
+        """Return the same for the value of each change of a board, in their order.
+
+        A mechanism whose noise depends on what was released before overrides this; then
+        ``certified_by_values`` is true, too.
+        """
+        return [self.release_error(n)] * len(changes)
 
     def rung_growth(self, changes: int, others: int = 0) -> tuple[float, ...] | None:
         """Return the size of the step by number of changes, relative to the first one.

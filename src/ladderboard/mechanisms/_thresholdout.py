@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -100,6 +101,10 @@ class Thresholdout(Mechanism):
             release=self.noise,
             law="laplace",
         )
+
+    def release_error(self, n: int) -> float:
+        """The noise of an answer; a training risk may differ by about the threshold."""
+        return math.hypot(math.sqrt(2) * self.noise, self.threshold / math.sqrt(3))
 
     def begin(self, setup: Setup, draws: Draws) -> ThresholdoutState:
         """Start from a threshold with its first noise."""

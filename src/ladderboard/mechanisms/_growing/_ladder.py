@@ -34,7 +34,8 @@ from ladderboard.mechanisms._session import (
 from ladderboard.tape import CutGaussian
 
 if TYPE_CHECKING:
-    from ladderboard.mechanisms._transcript import Transcript
+    from ladderboard.mechanisms._growing._transcript import GrowingTranscript
+    from ladderboard.mechanisms._transcript import VisibleChange
     from ladderboard.tape import Draws, DrawsMany, Law
 
 MILLION = 10**6
@@ -491,11 +492,26 @@ class GrowingLadder(Mechanism):
             step=step, compare_noise=compare, release_noise=release, grid=grid
         )
 
+    def release_errors(self, n: int, changes: tuple[VisibleChange, ...]) -> list[float]:
+        """Noise and grid are those of the rung that each change came from.
+
+        >>> from ladderboard.mechanisms._transcript import VisibleChange
+        >>> mechanism = GrowingLadder(step=1)
+        >>> changes = VisibleChange(1, 0.3, "a"), VisibleChange(2, 0.2, "a")
+        >>> [round(error, 5) for error in mechanism.release_errors(2_500, changes)]
+        [0.00176, 0.00211]
+        """
+        replayed = self.transcript(Setup(n, 0.0, 1.0)).replay(changes, len(changes))
+        return [
+            math.hypot(noise, 2 * (above - self.cut * noise) / math.sqrt(12))
+            for noise, above in zip(replayed.noises, replayed.above, strict=True)
+        ]
+
     def explain(self, n: int) -> str:
         """Return the first step; the others are larger."""
         return f"A Ladder with steps that grow from {self.comparison(n).step:.3f} with every record"
 
-    def transcript(self, setup: Setup) -> Transcript:
+    def transcript(self, setup: Setup) -> GrowingTranscript:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""
         return growing_transcript(self, setup)
 

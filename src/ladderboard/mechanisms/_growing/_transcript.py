@@ -322,7 +322,7 @@ def _class_price(difference: int) -> float:
 
 
 @lru_cache(maxsize=64)
-def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
+def growing_transcript(ladder: GrowingLadder, setup: Setup) -> GrowingTranscript:
     """Return the possible releases: for each change, a bound on the values that it may take.
 
     A change from R takes a multiple of the grid at R that lies below R. While R is in the upper
@@ -371,7 +371,7 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> Transcript:
     )
 
 
-def _transcript_of_classes(ladder: GrowingLadder, setup: Setup) -> Transcript:
+def _transcript_of_classes(ladder: GrowingLadder, setup: Setup) -> GrowingTranscript:
     """Return the possible releases if classes decide the grid: any class, and any value in units.
 
     So much is seldom of use; the values of the changes are.

@@ -296,7 +296,7 @@ class _TabReader(NamedTuple):
         first = self.view.leaderboard(limit=1)["rows"] if self.place.cursor else page["rows"][:1]
         rows = [*page["rows"], *first, *([] if own_row is None else [own_row])]
         losses = {row["team"]["id"]: row["loss"] for row in rows if row["loss"] is not None}
-        errors = self.view.sampling_errors(losses)
+        errors = self.view.score_errors(losses)
         scores = [(loss, errors[team]) for team, loss in losses.items()]
         return _ScoreScale(self.board.rules.display, errors, scores)
 
