@@ -330,7 +330,7 @@ def test_an_attacker_gains_at_most_what_is_left():
     assert near.attacker_gain == near.exact_gain == 0.1
     perfect = bounds.resolution(mechanism, released=1e-11, **sizes)
     assert bounds.describe_resolution(perfect, near="AUC 1", with_more_rows=near) == [
-        "The smallest gain that shows near AUC 1: more than is left to gain."
+        "Near AUC 1, any gain may stay hidden."
     ]
 
 
@@ -374,7 +374,9 @@ def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
         f"{assumed:.2g}. Set positives for another share."
     ) in made.shown
     usual = plan(n=5000, questions=1000, metric="roc_auc")
-    assert usual.shown[0].startswith("The smallest gain that shows near AUC 0.8: 0.014 after")
+    assert usual.shown[0].startswith(
+        "Near AUC 0.8, gains smaller than about 0.014 may not show after"
+    )
     assert any("50% of the 5,000 rows" in line for line in usual.shown)
 
 

@@ -186,7 +186,7 @@ def test_a_plan_speaks_the_metric():
     arguments = ["plan", "--n", "5000", "--submissions", "1000", "--metric", "ROC-AUC"]
     arguments += ["--best", "0.9", "--standard-error", "0.008"]
     output = ladderboard(*arguments).stdout
-    assert output.startswith("The smallest gain that shows near AUC 0.9: 0.014 after")
+    assert output.startswith("Near AUC 0.9, gains smaller than about 0.014 may not show after")
     described = json.loads(ladderboard(*arguments, "--json").stdout)["metric"]
     assert (described["title"], described["direction"]) == ("AUC", "higher")
     assert round(described["gains"]["1"], 3) == 0.014

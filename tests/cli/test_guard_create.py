@@ -327,8 +327,9 @@ def test_the_default_says_what_shows_and_what_an_attacker_gains(run_guard, tmp_p
     ]
     first, third, eighth = (f"{gain:.2g}" for gain in gains)
     assert (
-        f"The smallest gain that shows near loss 0.2: {first} after the first record, {third} "
-        f"after the third, {eighth} after the eighth. An attacker could make a model look 0.033 "
+        f"Near loss 0.2, gains smaller than about {first} may not show after the first new best, "
+        f"{third} after the third, {eighth} after the eighth. An attacker could make a model look "
+        "0.033 "
     ) in output
     assert "Guaranteed" not in output
     assert "compare" not in output
@@ -337,11 +338,15 @@ def test_the_default_says_what_shows_and_what_an_attacker_gains(run_guard, tmp_p
         *("--loss", "squared", "--range", "0,10"),
     )
     shown = " ".join(regression.out.split())
-    assert "shows near any score: 2.3 standard errors after the first record" in shown
+    assert (
+        "Near any score, gains smaller than about 2.3 standard errors may not show after" in shown
+    )
     assert "could make a model look 3.8 standard errors better than it is" in shown
     auc = run_guard(
         *("create", "auc.db", "--labels", str(labels), "--questions", "100", "--metric", "roc_auc")
     )
     shown = " ".join(auc.out.split())
-    assert "Metric: AUC. The smallest gain that shows near AUC 0.8: 0.02 after the first" in shown
+    assert (
+        "Metric: AUC. Near AUC 0.8, gains smaller than about 0.020 may not show after the" in shown
+    )
     assert "standard errors" not in shown

@@ -58,7 +58,7 @@ def test_a_history_has_a_text_description():
     )
     summary, notes, caption = texts_of(history_chart(history_data(*points)))
     assert summary == (
-        "The best accuracy went from 0.6 on 2027-01-15 to 0.75 in 2 records, with 1,234 "
+        "The best accuracy went from 0.6 on 2027-01-15 to 0.75 in 2 new bests, with 1,234 "
         "submissions so far. The true accuracy of the best model so far lies between 0.65 and 0.80 "
         "(confidence 95%)."
     )
@@ -110,9 +110,10 @@ def test_baselines_in_view_are_dashed():
         history_point(12, 0.75, 1234, now=True),
     )
     baselines = [{"name": "Linear", "display": 0.7}, {"name": "Coin", "display": 0.1}]
-    chart = history_chart(history_data(*points), [*baselines, {"name": "Later", "file": "x.csv"}])
-    assert chart.count('class="chart-level"') == 2  # in the wide picture and in the narrow one
-    assert chart.count("Linear") == 2
+    scored = history_data(*points, baselines={"Nearest": 0.65})
+    chart = history_chart(scored, [*baselines, {"name": "Later", "file": "x.csv"}])
+    assert chart.count('class="chart-level"') == 4  # in the wide picture and in the narrow one
+    assert chart.count("Linear 0.7<") == chart.count("Nearest 0.65<") == 2
     assert "Coin" not in chart  # far below what the chart zooms to
 
 
@@ -294,7 +295,7 @@ def test_the_charts_of_a_real_board(tmp_path):
     caller = boards.caller_by_token(board.teams.create(organiser, "Ada").token, board.slug)
     rng = np.random.default_rng(1)
     labels = folder.table.labels
-    for wrong in (0.5, 0.2, 0.3):
+    for wrong in (0.4, 0.2, 0.3):
         guesses = np.where(rng.random(len(labels)) < wrong, (labels + 1) % 10, labels)
         rows = zip(folder.table.ids, guesses, strict=True)
         body = "\n".join(["id,prediction", *(f"{id_},{guess}" for id_, guess in rows)]).encode()

@@ -127,8 +127,8 @@ def test_the_overview_and_the_rules_state_the_same_gains(empty_server, open_orga
     live_server = empty_server
     live_server.create_board(loss=metric, mechanism=None)
     page = html.unescape(open_organiser_page(live_server.organiser).get().text)
-    before = re.search(r"The smallest gain that shows near [^<]*", page)[0]
-    assert "near AUC 0.8:" in before or metric != "roc_auc"  # by a model made from the labels
+    before = re.search(r"Near [^<]*gains smaller than [^<]*", page)[0]
+    assert "Near AUC 0.80," in before or metric != "roc_auc"  # by a model made from the labels
     rules = f"/boards/{live_server.slug}/rules"
     public = html.unescape(live_server.client.get(rules).text)
     assert (before in public) == (metric == "zero_one")  # others depend on labels, so nothing yet
@@ -136,7 +136,7 @@ def test_the_overview_and_the_rules_state_the_same_gains(empty_server, open_orga
     released = live_server.submit(token, make_predictions(60)).json()["display"]["released"]
     pages = open_organiser_page(live_server.organiser).get(), live_server.client.get(rules)
     texts = [re.sub(r"\s+", " ", html.unescape(page.text)) for page in pages]
-    gains = [re.search(r"The smallest gain that shows near [^<]*", text) for text in texts]
+    gains = [re.search(r"Near [^<]*gains smaller than [^<]*", text) for text in texts]
     shared = [match[0].partition("eighth.")[0].strip() for match in gains]
     assert shared[0] == shared[1]
     assert f" {released:g}" in shared[0]

@@ -362,6 +362,11 @@ _BETTER_BASELINES = (
     "AND kind = 'baseline' AND folded IN ({1})"
 )
 
+_BASELINES = (
+    "SELECT name, {0}released FROM main.team WHERE book = ? AND disqualified = 0 "
+    "AND {0}released IS NOT NULL AND kind = 'baseline' AND folded IN ({1}) ORDER BY number"
+)
+
 
 def list_ranked_teams(
     view: ReadView, *, as_frozen: bool, after: tuple[float, int, int], limit: int
@@ -378,6 +383,17 @@ def list_unranked_teams(
     """Return teams without a release, after a number."""
     values = (view.book_id, after, limit)
     return list(map(StandingRow._make, view.query(_seen(_UNRANKED_TEAMS, as_frozen), values)))
+
+
+def list_baseline_releases(
+    view: ReadView, baselines: Sequence[str], *, as_frozen: bool
+) -> list[tuple[str, float]]:
+    """Return the name and the release of each scored baseline, by their comparable names."""
+    if not baselines:
+        return []
+    names = ", ".join("?" * len(baselines))
+    statement = _BASELINES.format("seen_" if as_frozen else "", names)
+    return [(name, value) for name, value in view.query(statement, (view.book_id, *baselines))]
 
 
 def find_standing(view: ReadView, number: int, *, as_frozen: bool) -> StandingRow | None:
@@ -585,7 +601,7 @@ _THINNED_RECORDS = (
     "SELECT entry, value, records FROM ("  # noqa: S608 - no values
     "SELECT r.entry AS entry, r.value AS value, COUNT(*) OVER () AS records, "
     "ROW_NUMBER() OVER (ORDER BY r.entry) - 1 AS place "
-    f"FROM main.record r {_SHOWN_RECORDS}) AS found "
+    f"FROM main.record r {_SHOWN_RECORDS} AND t.kind = 'team') AS found "
     "WHERE place = records - 1 "
     "OR place / ((records - 1) / ? + 1) * ((records - 1) / ? + 1) = place ORDER BY entry"
 )
@@ -600,7 +616,10 @@ def list_records(view: ReadView, epoch: int, entries: int) -> list[NamedRecord]:
 def list_thinned_records(
     view: ReadView, epoch: int, entries: int, limit: int
 ) -> tuple[list[tuple[int, float]], int]:
-    """Return entry and value of at most about ``limit`` records, and how many there are."""
+    """Return entry and value of at most about ``limit`` records of teams, and how many there are.
+
+    Those of baselines are left out.
+    """
     rows = view.query(_THINNED_RECORDS, (view.book_id, epoch, entries, limit, limit))
     return [(entry, value) for entry, value, _ in rows], rows[0][2] if rows else 0
 

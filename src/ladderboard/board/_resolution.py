@@ -16,7 +16,7 @@ from ladderboard.bounds import (
 )
 
 if TYPE_CHECKING:
-    from ladderboard.board._rules import Rules
+    from ladderboard.board._rules import DisplayRules, Rules
     from ladderboard.bounds import Resolution
     from ladderboard.holdout import Scorer, ScoringResult
     from ladderboard.mechanisms import Mechanism
@@ -118,7 +118,7 @@ def _words(rules: Rules, resolution: Resolution) -> dict[str, Any]:
     """Return the score for which gains are stated, and how gains are formatted."""
     display = rules.display
     return {
-        "near": f"{display.name} {format_digits(display.metric_value(resolution.released), 3)}",
+        "near": _near_text(display, resolution.released),
         "gain_text": lambda gain: display.gain_text(gain, resolution.released),
     }
 
@@ -131,7 +131,18 @@ def describe_sizes(rules: Rules, sizes: tuple[int, ...] = (1_000, 5_000, 20_000)
         rows = f"{n:,}" if gains else f"{n:,} public rows"
         gains.append(f"{display.gain_text(result.usual_gain, result.released)} with {rows}")
     return (
-        f"The smallest gain that shows near {display.name} "
-        f"{format_digits(display.metric_value(TYPICAL_LOSS), 3)}, after a team's third record: "
-        f"{format_list(gains)}."
+        f"Near {_near_text(display, TYPICAL_LOSS)}, after a team's third new best, gains may not "
+        f"show if they are smaller than about {format_list(gains)}."
     )
+
+
+def _near_text(display: DisplayRules, loss: float) -> str:
+    """Return a score near which gains are stated; one below 1 has at least two decimals.
+
+    >>> from ladderboard.board import DisplayRules
+    >>> _near_text(DisplayRules("accuracy", shown_as="complement"), 0.1)
+    'accuracy 0.90'
+    """
+    value = display.metric_value(loss)
+    text = format_digits(value, 3)
+    return f"{display.name} {text if value >= 1 or len(text) > len('0.0') else f'{value:.2f}'}"

@@ -33,6 +33,7 @@ from ladderboard.board._repository import (
     best_team_release,
     find_submission,
     find_team,
+    list_baseline_releases,
     list_chosen,
     list_organisers,
     list_records,
@@ -45,6 +46,7 @@ from ladderboard.board._repository import (
 )
 from ladderboard.board._rules import (
     describe_release,
+    round_release,
     serialize_bound,
     serialize_releases,
     serialize_values,
@@ -258,7 +260,7 @@ class View:
             standing = read_team_standing(
                 view,
                 self._caller.team,
-                [comparable_name(line.name) for line in rules.baselines if line.file is not None],
+                _scored_baselines(rules),
                 as_frozen=frozen,
                 further=further if rules.ranks_by_mean else None,
             )
@@ -330,7 +332,10 @@ class View:
         ]
 
     def history(self) -> dict[str, Any]:
-        """Return the board's best over time, with the certificate of each time."""
+        """Return the teams' best over time, with the certificate of each time.
+
+        ``baselines`` are the scores of those that were submitted, by name.
+        """
         with self._board.reading() as view:
             row = read_board(view)
             if self._is_hidden(row):
@@ -344,7 +349,14 @@ class View:
             else:
                 past = self._board.cached_records(view, row, state)
             best = self._best(view, row, state)
-        return serialize_history(self._board, row, past, CurrentState(state, now, *best))
+            baselines = list_baseline_releases(
+                view, _scored_baselines(self._board.rules_of(row)), as_frozen=self._is_frozen(row)
+            )
+        display = self._board.rules_of(row).display
+        return {
+            **serialize_history(self._board, row, past, CurrentState(state, now, *best)),
+            "baselines": {name: round_release(display, value) for name, value in baselines},
+        }
 
     def activity(self) -> dict[str, Any]:
         """Return the number of submissions by team and over time."""
@@ -577,6 +589,11 @@ def serialize_submission(
         score_loss=row.score,
         **hidden,
     )
+
+
+def _scored_baselines(rules: Rules) -> list[str]:
+    """Return the comparable names of the baselines that were submitted."""
+    return [comparable_name(line.name) for line in rules.baselines if line.file is not None]
 
 
 def serialize_baseline(baseline: Baseline, display: DisplayRules) -> dict[str, Any]:

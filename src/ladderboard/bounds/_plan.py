@@ -485,7 +485,7 @@ class People:
         metric, result = self.metric, self.resolution(n, questions)
         more = self.resolution(n, questions, MORE_ROWS * n)
         if metric is None:
-            near = f"accuracy {1 - TYPICAL_LOSS:g}"
+            near = f"accuracy {1 - TYPICAL_LOSS:.2f}"
             return describe_resolution(result, near=near, with_more_rows=more)
         lines = describe_resolution(
             result,
@@ -687,8 +687,8 @@ def plan(
     1173
     >>> auc = plan(n=5_000, questions=1_000, metric="roc_auc", best=0.9, standard_error=0.008)
     >>> print(auc.shown[0])
-    The smallest gain that shows near AUC 0.9: 0.014 after the first record, 0.028 after the third,
-    0.064 after the eighth.
+    Near AUC 0.9, gains smaller than about 0.014 may not show after the first new best, 0.028 after
+    the third, 0.064 after the eighth.
     """
     request = PlanRequest.read(n, questions, error, beta)
     planned = PlannedMetric.read(metric, best, standard_error, positives)

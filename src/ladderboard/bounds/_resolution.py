@@ -149,14 +149,14 @@ def describe_resolution(
     >>> large = Resolution(7_312, 1_000, 20, 2, 0.2, (0.015, 0.027, 0.049), 0.031, 0.12)
     >>> lines = describe_resolution(small, near="accuracy 0.8", with_more_rows=large)
     >>> print(lines[0])
-    The smallest gain that shows near accuracy 0.8: 0.031 after a team's first record, 0.054 after
-    its third, 0.099 after its eighth.
+    Near accuracy 0.8, gains smaller than about 0.031 may not show after a team's first new best,
+    0.054 after its third, 0.099 after its eighth.
     >>> print(lines[1])
     An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.2 if scores
     were shown exactly. Both are means of simulated attacks.
     >>> print(lines[2])
-    With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third record, and an attacker
-    gains 0.031.
+    With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third new best, and an
+    attacker gains 0.031.
     """
     lines = [describe_gains(result, near, gain_text)]
     if result.nothing_left:
@@ -176,7 +176,7 @@ def describe_resolution(
         more = with_more_rows
         line = (
             f"With {more.n:,} rows instead of {result.n:,}: a gain of {gain_text(more.usual_gain)} "
-            "shows after the third record"
+            "shows after the third new best"
         )
         if more.attacker_gain is not None:
             line += f", and an attacker gains {gain_text(more.attacker_gain)}"
@@ -185,19 +185,40 @@ def describe_resolution(
 
 
 def describe_gains(result: Resolution, near: str, gain_text: GainText) -> str:
-    """Return the gains alone in a sentence; see ``describe_resolution``."""
+    """Return the gains alone in a sentence; see ``describe_resolution``.
+
+    >>> few = Resolution(200, 1_000, 20, 2, 0.1, (0.04, 0.1, 0.2), 0.059, 0.1)
+    >>> print(describe_gains(few, "accuracy 0.9", "{:.2g}".format))
+    Near accuracy 0.9, gains smaller than about 0.040 may not show after a team's first new best;
+    after its third, any gain may stay hidden.
+    """
     if not any(result.gains):
         return "Every gain shows."
-    first, third, eighth = (
-        gain_text(gain) if gain < result.released else "more than is left to gain"
-        for gain in result.gains
-    )
-    sentence = f"The smallest gain that shows near {near}: {first}"
-    if first == third == eighth:
+    shown = [_two_digits(gain_text(gain)) for gain in result.gains if gain < result.released]
+    if not shown:
+        return f"Near {near}, any gain may stay hidden."
+    sentence = f"Near {near}, gains smaller than about {shown[0]} may not show"
+    if len({*shown}) == 1 and len(shown) == len(result.gains):
         return f"{sentence}."
     whose, its = ("a team's", "its") if result.teams > 1 else ("the", "the")
-    later = "" if third == eighth else f", {eighth} after {its} eighth"
-    return f"{sentence} after {whose} first record, {third} after {its} third{later}."
+    # Gains never fall with the number of new bests.
+    after = [f"after {whose} first new best", f"after {its} third", f"after {its} eighth"]
+    parts = [f"{text} {when}" for text, when in zip(shown[1:], after[1:], strict=False)]
+    if len({*shown[1:]}) == 1 and len(shown) == len(result.gains):
+        parts = parts[:1]
+    hidden = f"; {after[len(shown)]}, any gain may stay hidden" if len(shown) < len(after) else ""
+    return f"{', '.join([f'{sentence} {after[0]}', *parts])}{hidden}."
+
+
+def _two_digits(gain: str | None) -> str | None:
+    """Return a gain below 1 with two digits, as those beside it have.
+
+    >>> _two_digits("0.1"), _two_digits("0.057"), _two_digits("12")
+    ('0.10', '0.057', '12')
+    """
+    if gain is None or not gain.startswith("0.") or len(gain[2:].lstrip("0")) > 1:
+        return gain
+    return f"{gain}0"
 
 
 def _format_accounts(result: Resolution) -> str:

@@ -253,7 +253,7 @@ def _compare_with_gap(promise: BoardPromise) -> str:
     return (
         f"from the best baseline (a constant, or one of your files) to perfect predictions "
         f"{display.name} improves by {display.gain_text(gap, gap)}, and a gain below "
-        f"{display.gain_text(step, gap)} may not show after a team's third record."
+        f"{display.gain_text(step, gap)} may not show after a team's third new best."
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,7 +36,12 @@ from ladderboard.server._context import (
     is_public,
     open_page,
 )
-from ladderboard.server._pages._charts import coord, history_chart, rank_chart
+from ladderboard.server._pages._charts import (
+    coord,
+    history_chart,
+    mark_wide_bounds,
+    rank_chart,
+)
 from ladderboard.server._pages._rendering import (
     compress_page,
     format_value,
@@ -54,6 +59,7 @@ from ladderboard.server._pages._wording import (
     describe_prize,
     describe_rules,
     explain_scores,
+    has_guarantee,
     is_over,
     relative_element,
     relative_time,
@@ -65,6 +71,7 @@ router = page_router()
 _BOARDS_PER_PAGE = 48
 _ROWS_PER_PAGE = 25  # of the standings and of the final ranking: two screens
 _ROWS_ON_OVERVIEW = 5
+_ROWS_WITHOUT_PIN = 5  # a reader sees the own row among the first ones
 _MEDALS = {1, 2, 3}
 _SIGMAS = 1.96  # on both sides of a score: 95%
 _ROW_CLASSES = {"": "", "you": "you", "baseline": "aside"}
@@ -143,10 +150,11 @@ def _page_number(text: str) -> int:
 
 
 def _board_card(board: dict[str, Any], now: int) -> dict[str, Any]:
-    deadline = board["deadline"]
+    deadline, state = board["deadline"], board_state(board, now)
     return {
         "board": board,
-        "state": board_state(board, now),
+        "state": state,
+        "time_to_opening": None if state.opens is None else relative_time(state.opens, now),
         "is_over": is_over(board),
         "time_to_deadline": None if deadline is None else relative_time(deadline, now),
     }
@@ -267,12 +275,16 @@ class _TabReader(NamedTuple):
         history = none_if_hidden(self.view.history)
         if history is None:
             return None
-        display, points = self.board.rules.display, []
-        for point in history["points"]:
-            bound = point["bound"]
-            wide = not display.is_narrow(bound["display"]["low"], bound["display"]["high"])
-            points.append({**point, "bound": {**bound, "vacuous": bound["vacuous"] or wide}})
-        return {**history, "points": points}
+        return mark_wide_bounds(history, self.board.rules.display)
+
+    @property
+    def is_guaranteed(self) -> bool:
+        """Whether the board now says how far its best score may be off."""
+        history, summary = self.history(), self.summary
+        if history is None or not history["points"] or summary["bound"] is None:
+            return False
+        point = history["points"][-1]
+        return has_guarantee(summary, self.board.rules.display, point)
 
     def has_useful_intervals(self, final: dict[str, Any]) -> bool:
         """Return whether to show the intervals of the final ranking."""
@@ -289,7 +301,23 @@ class _TabReader(NamedTuple):
         if page is None:
             return None
         now = None if self.place.archived or page["frozen"] else self.now
+        page = {**page, "declared": self._declared_on(page)}
         return standings_table(page, own_row, self.scale(page, own_row), now=now)
+
+    def _declared_on(self, page: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the declared baselines whose place is on this page of the standings."""
+        declared = [line for line in self.summary["baselines"] if "file" not in line]
+        if not declared:
+            return []
+        if page["ranked_by"] == "mean_rank":  # one metric gives them no place: they come last
+            return declared if page["next"] is None else []
+        first, end = -math.inf, math.inf
+        if self.place.cursor and page["rows"]:
+            first = _loss_or_worst(page["rows"][0])
+        if page["next"] is not None:
+            following = self.view.leaderboard(limit=1, cursor=page["next"])["rows"]
+            end = _loss_or_worst(following[0]) if following else end
+        return [line for line in declared if first <= line["loss"] < end]
 
     def scale(self, page: dict[str, Any], own_row: dict[str, Any] | None) -> "_ScoreScale":
         """Return the scale on which a page shows scores with their intervals."""
@@ -299,6 +327,11 @@ class _TabReader(NamedTuple):
         errors = self.view.score_errors(losses)
         scores = [(loss, errors[team]) for team, loss in losses.items()]
         return _ScoreScale(self.board.rules.display, errors, scores)
+
+
+def _loss_or_worst(row: Mapping[str, Any]) -> float:
+    """Return the loss of a row; teams without one come last."""
+    return math.inf if row["loss"] is None else row["loss"]
 
 
 def _read_overview(reader: _TabReader) -> dict[str, Any]:
@@ -325,8 +358,16 @@ def _read_overview(reader: _TabReader) -> dict[str, Any]:
         "finals": ranking,
         "own_final": next((row for row in own_rows if row.kind == "you"), None),
         "history": history,
-        "chart": None if history is None else history_chart(history, summary["baselines"], ends),
-        "meaning": summarize_scores(summary, reader.board.book.mechanism),
+        "frozen": standings["frozen"] if frozen and standings is not None else None,
+        "chart": None
+        if history is None
+        else history_chart(history, summary["baselines"], ends, public=finals is not None),
+        "meaning": summarize_scores(
+            summary,
+            reader.board.book.mechanism,
+            private=None if finals is None else finals["n"],
+            ranked=reader.board.epoch_of(reader.board.row()).ranked,
+        ),
     }
 
 
@@ -343,6 +384,8 @@ def _read_leaderboard(reader: _TabReader) -> dict[str, Any]:
             shown, reader.team, place.page, intervals=reader.has_useful_intervals(shown)
         ),
         "has_finals": finals is not None,
+        "altered_how": reader.board.book.mechanism.altered_how,
+        "guaranteed": shown is None and reader.is_guaranteed,
         "place": place,
     }
 
@@ -405,9 +448,10 @@ def _remaining_text(board: dict[str, Any], team: dict[str, Any] | None, now: int
 
 
 class _ScoreScale(NamedTuple):
-    """How scores and their sampling errors are drawn: beside each score, all on one scale.
+    """How scores and their errors are drawn: beside each score, all on one scale.
 
-    ``errors`` are the teams' standard errors by their ids, ``scores`` the losses with them;
+    ``errors`` are the teams' standard errors by their ids: of the sample, and of the board's noise
+    and rounding. ``scores`` are the losses with them;
     ``decimals`` are those of all scores in the column.
     """
 
@@ -472,7 +516,7 @@ def standings_table(
 ) -> dict[str, Any]:
     """Return a page of the standings, with declared baselines inserted by their score.
 
-    ``own_row`` is that of the reader's team: it is pinned above if it is not on this page.
+    ``own_row`` is that of the reader's team: it is pinned above unless it is near the top anyway.
     """
     numbers = [row["display"] for row in (*page["rows"], *page["declared"])]
     scale = scale._replace(
@@ -506,7 +550,7 @@ def standings_table(
         # By mean rank a number of one metric has no place among the teams.
         rows.insert(len(rows) if by_mean else next(worse, len(rows)), (loss, row))
     pinned = ""
-    if own_row is not None and not any(row["you"] for row in page["rows"]):
+    if own_row is not None and not any(row["you"] for row in page["rows"][:_ROWS_WITHOUT_PIN]):
         pinned = write(own_row)._replace(kind="you pinned").to_html()
     html = "\n".join([*([pinned] if pinned else []), *(row.to_html() for _, row in rows)])
     entries = [row._replace(rank=Markup(row.rank)) for _, row in rows]  # noqa: S704 - a number

@@ -3,13 +3,14 @@
 Functions return None when there is nothing to draw; the page then says so.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import east_asian_width
 
 from markupsafe import Markup, escape
@@ -24,6 +25,11 @@ from ladderboard._formatting import (
     shared_decimals,
 )
 from ladderboard.server._pages._wording import exact_duration, metric_title, parse_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ladderboard.board import DisplayRules
 
 # Text scales with a drawing, so narrow screens get a drawing of their own; style.css chooses.
 _SIZES = {"wide": (720.0, 300.0), "narrow": (340.0, 260.0)}
@@ -46,6 +52,7 @@ _MAX_TEAMS = 20
 _NARROW_LETTERS = frozenset("fijlrt.,:;'|! ")
 _NEAR_LEVEL = 0.25  # of the height of a chart: a level this far away is shown
 _MAX_RANKED = 40
+_LAST_SHARE = 0.03  # of the time shown: at least so much is after the last new best
 _UTC_NOTE = "Times are in UTC."
 
 
@@ -334,18 +341,20 @@ def step_chart(
 ) -> Markup | None:
     """Return values over time, each valid until the next one; None without values.
 
-    The chart zooms to the values; their bounds are drawn as a faint band behind them, and
-    ``levels`` with their names as dashed lines, as far as they are in view. ``digits`` are the most
-    decimals of the last value, which is written beside the line's end, at the time ``until``.
+    The chart zooms to the values and the last bounds; bounds are drawn as a faint band behind the
+    values, and ``levels`` with their names as dashed lines, as far as they are in view. ``digits``
+    are the most decimals of the last value, which is written beside the line's end, at the time
+    ``until``.
     """
     if not steps:
         return None
     steps = sorted(steps, key=lambda step: step.time)
     times = [step.time for step in steps] + [mark.time for mark in marks]
     xs = time_range([*times, max(times) if until is None else until])
-    ys = _range_with_levels(all_values(steps, marks), (levels or {}).values())
-    seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     last = steps[-1]
+    ends = [end for end in (last.low, last.high) if end is not None]
+    ys = _range_with_levels(all_values(steps, marks), (levels or {}).values(), ends)
+    seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     decimals = shared_decimals((step.value for step in steps), digits)
     label = f"{last.value:.{decimals}f}" if abs(last.value) < 1e6 else f"{last.value:.4g}"
     rows = number_ticks(ys, 6)
@@ -379,8 +388,10 @@ def all_values(steps: Sequence[ChartStep], marks: Sequence[Mark] = ()) -> list[f
     return [step.value for step in steps] + [mark.value for mark in marks if mark.value is not None]
 
 
-def _range_with_levels(values: Sequence[float], levels: Iterable[float]) -> Range:
-    """Return a range around values, and around the levels that are near them.
+def _range_with_levels(
+    values: Sequence[float], levels: Iterable[float], ends: Sequence[float] = ()
+) -> Range:
+    """Return a range around values and ends of bounds, and around the levels near the values.
 
     >>> _range_with_levels([0.5, 0.9], [0.96, 0.1]) == padded_range([0.5, 0.96])
     True
@@ -388,7 +399,7 @@ def _range_with_levels(values: Sequence[float], levels: Iterable[float]) -> Rang
     low, high = min(values), max(values)
     margin = _NEAR_LEVEL * (high - low)
     near = [level for level in levels if low - margin <= level <= high + margin]
-    return padded_range([*values, *near])
+    return padded_range([*values, *ends, *near])
 
 
 def _draw_bounds(area: PlotArea, steps: Sequence[ChartStep]) -> Markup:
@@ -574,15 +585,31 @@ def histogram(bars: Sequence[Bar], *, y_title: str, **texts: str) -> Markup | No
     return _draw_figure(draw, **texts)
 
 
+def mark_wide_bounds(history: Mapping[str, Any], display: DisplayRules) -> dict[str, Any]:
+    """Return a history in which bounds that are too wide to act on count as vacuous."""
+    points = []
+    for point in history["points"]:
+        bound = point["bound"]
+        wide = not display.is_narrow(bound["display"]["low"], bound["display"]["high"])
+        points.append({**point, "bound": {**bound, "vacuous": bound["vacuous"] or wide}})
+    return {**history, "points": points}
+
+
 def history_chart(
-    history: Mapping[str, Any], baselines: Sequence[Mapping[str, Any]] = (), ends: str = "now"
+    history: Mapping[str, Any],
+    baselines: Sequence[Mapping[str, Any]] = (),
+    ends: str = "now",
+    *,
+    public: bool = False,
 ) -> Markup | None:
     """Return the best score of a board over time, with its bounds, from :meth:`View.history`.
 
-    ``ends`` says in a word or two when its last point was: "now", or "at the close".
+    ``ends`` says in a word or two when its last point was: "now", or "at the close"; ``public`` is
+    whether there are other scores, the final ones.
 
-    The chart ends with the last full minute, so it is drawn once in a minute, or with a record in
-    this one. A board with fewer than two records has no chart: a flat line says nothing.
+    The chart ends with the last full minute, so it is drawn once in a minute, or with a new best in
+    this one. It starts with the first new best of a team; baselines are dashed. A board with fewer
+    than two new bests has no chart: a flat line says nothing.
     """
     if len(history["points"]) < 3:  # the last one is now
         return None
@@ -594,8 +621,10 @@ def history_chart(
         for baseline in baselines
         if baseline.get("display") is not None
     }
+    levels |= history.get("baselines", {})
     points = [*records, {**now, "time": end}]
-    return _draw_history(json.dumps({**history, "points": points, "levels": levels, "ends": ends}))
+    drawn = {"points": points, "levels": levels, "ends": ends, "public": public}
+    return _draw_history(json.dumps({**history, **drawn}))
 
 
 @lru_cache(maxsize=64)
@@ -616,11 +645,17 @@ def _draw_history(history_json: str) -> Markup | None:
     first, last = steps[0], steps[-1]
     # After a record the bound widens with every submission: the band shows it as it is at the end.
     steps[-2] = steps[-2]._replace(low=last.low, high=last.high)
+    # A new best in the last minute has room for its bounds, too.
+    until = max(last.time, steps[-2].time + _LAST_SHARE * (last.time - first.time))
+    levels = {
+        f"{name} {format_decimals(value, digits)}": value
+        for name, value in history["levels"].items()
+    }
     confidence = f"(confidence {format_confidence(history['beta'])})"
     summary = (
         f"The best {metric} went from {format_decimals(first.value, digits)} on "
         f"{_format_utc(first.time, _DATE)} to {format_decimals(last.value, digits)} in "
-        f"{format_count(history['records'], 'record')}, with "
+        f"{format_count(history['records'], 'new best')}, with "
         f"{format_count(points[-1]['used'], 'submission')} so far."
     )
     caption = "Dots are new bests"
@@ -632,16 +667,18 @@ def _draw_history(history_json: str) -> Markup | None:
         caption += (
             f" The band shows where the true {metric} of the best model lies: "
             f"{history['ends']}{bounds} {confidence}."
+            + (" It starts where it is narrow enough." if steps[0].low is None else "")
         )
     return step_chart(
         steps,
         marks,
         key="history",
-        title=f"Best {metric} over time",
+        title=f"Best {'public ' * history['public']}{metric} over time",
         summary=summary,
         y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,
-        levels=history["levels"],
+        until=until,
+        levels=levels,
         caption=caption,
     )
 

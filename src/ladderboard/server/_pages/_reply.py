@@ -32,20 +32,22 @@ _TIPS = {
 class ReplyText(NamedTuple):
     """A reply in words: a headline, why, and what is left.
 
-    ``good`` is whether there is a new best.
+    ``good`` is whether there is a new best; then ``rank`` is the team's, if it is known.
     """
 
     good: bool
     headline: str
     why: str
     left: Markup
+    rank: str | None = None
 
 
 class ReplyContext(NamedTuple):
     """What a reply's text depends on besides the answer; all of it is public or the team's own.
 
     ``previous_best`` is the best loss before this submission, ``restriction`` the board's
-    visibility while it hides what other teams do, ``now`` the time of the reply.
+    visibility while it hides what other teams do, ``now`` the time of the reply. ``decimals`` are
+    those of the team's scores, ``rank`` is its rank now.
     """
 
     display: DisplayRules
@@ -53,6 +55,20 @@ class ReplyContext(NamedTuple):
     window_seconds: int | None = None
     restriction: str | None = None
     now: str = ""
+    decimals: int = 0
+    rank: str | None = None
+
+    def text(self, loss: float | None) -> str:
+        """Return a released loss in the metric, with as many decimals as the team's scores."""
+        text = self.display.text(loss)
+        if loss is None or "e" in text:
+            return text
+        decimals = max(self.decimals, len(text.partition(".")[2]))
+        return f"{float(text):.{decimals}f}"
+
+    def named_text(self, loss: float) -> str:
+        """Return ``text`` with the metric's name before it."""
+        return f"{self.display.name} {self.text(loss)}"
 
 
 def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyText:
@@ -95,24 +111,26 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
         answer["limits"], context.window_seconds, answer["next_submission_at"], context.now
     )
     headline, sentences = _describe_best(answer, context)
+    is_new_best = answer["improved"] and not answer["again"]
     return ReplyText(
-        answer["improved"] and not answer["again"],
+        is_new_best,
         headline,
         " ".join(sentences),
         Markup("{}{}.").format(left[0].upper(), left[1:]),
+        context.rank if is_new_best else None,
     )
 
 
 def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> tuple[str, list[str]]:
     """Return a headline, and sentences on the best and on this model's score if it is released."""
-    display, loss = context.display, answer["loss"]
+    loss = answer["loss"]
     board_answer = BoardAnswer(
         improved=answer["improved"],
         again=answer["again"],
         number=answer["number"],
         ladder=answer["ladder"],
-        best=None if loss is None else display.named_text(loss),
-        score=display.named_text(answer["score_loss"]) if _has_own_score(answer) else None,
+        best=None if loss is None else context.named_text(loss),
+        score=context.named_text(answer["score_loss"]) if _has_own_score(answer) else None,
         gain=format_gain(answer["visible_gain"]),
         has_best=answer["improved"] or loss is None or loss < _WORST_LOSS,
         previous=_format_previous(context, loss),
@@ -127,7 +145,7 @@ def _describe_best(answer: Mapping[str, Any], context: ReplyContext) -> tuple[st
     if answer["improved"]:
         return _describe_new_best(board_answer, context, loss, sentences)
     if board_answer.score is not None:
-        return f"Score: {display.text(answer['score_loss'])}", sentences[1:]
+        return f"Score: {context.text(answer['score_loss'])}", sentences[1:]
     if not board_answer.has_best:
         return "No score yet", ["No measurable improvement so far.", *sentences[1:]]
     return "No measurable improvement", sentences[1:]
@@ -141,10 +159,10 @@ def _describe_new_best(
     proven = sentences[-1:] if answer.proven else []
     if loss is None:
         return headline, [f"{_capitalise(answer.new_withheld)}.", *proven]
-    value, metric = context.display.text(loss), metric_title(context.display.name)
+    value, metric = context.text(loss), metric_title(context.display.name)
     if answer.previous is not None:
         numbers = float(answer.previous), float(value)
-        decimals = shared_decimals(numbers, context.display.digits)
+        decimals = max(shared_decimals(numbers, context.display.digits), context.decimals)
         previous, value = (f"{number:.{decimals}f}" for number in numbers)
         why = [f"{metric} went from {previous} to {value}."]
     elif context.previous_best is None or context.previous_best >= _WORST_LOSS:
@@ -160,7 +178,7 @@ def _capitalise(text: str) -> str:
 
 def _format_previous(context: ReplyContext, loss: float | None) -> str | None:
     """Return the best before, unless there was none or it reads like the new one."""
-    text, previous = context.display.text, context.previous_best
+    text, previous = context.text, context.previous_best
     if previous is None or previous >= _WORST_LOSS or text(previous) == text(loss):
         return None
     return text(previous)

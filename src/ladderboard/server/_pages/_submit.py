@@ -7,7 +7,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard._formatting import format_time, shared_decimals
+from ladderboard._formatting import format_rank, format_time, shared_decimals
 from ladderboard.board import (
     Board,
     Caller,
@@ -40,7 +40,7 @@ from ladderboard.server._pages._reply import (
     page_problem,
     remaining_text,
 )
-from ladderboard.server._pages._wording import format_bytes, time_element
+from ladderboard.server._pages._wording import FILE_FORMATS, format_bytes, time_element
 from ladderboard.server._problems import RequestRefused
 
 router = page_router()
@@ -151,20 +151,25 @@ def _read_submit_page(
     view = board.as_seen_by(caller)
     summary, now = view.summary(), format_time(context.boards.environment.clock())
     snapshot, has_team = _BoardSnapshot(board, caller, view, summary, now), caller.team is not None
+    team_info = team_variables(board, view, summary, before, now) if has_team else None
     return {
         "board": summary,
         "role": caller.role.name.lower(),
-        "team_info": team_variables(board, view, summary, before, now) if has_team else None,
+        "team_info": team_info,
         "terms_missing": has_team
         and summary["terms"] is not None
         and not board.terms.summary(caller)["accepted"],
         "answer": outcome.answer,
-        "reply": None if outcome.answer is None else _describe_answer(snapshot, outcome.answer),
+        "reply": None
+        if outcome.answer is None
+        else _describe_answer(snapshot, outcome.answer, team_info),
     }
 
 
-def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> ReplyText:
-    """Return the text of the reply to an answer."""
+def _describe_answer(
+    snapshot: _BoardSnapshot, answer: SubmissionAnswer, team_info: Mapping[str, Any] | None
+) -> ReplyText:
+    """Return the text of the reply to an answer, with the digits of the team's other scores."""
     visibility, window = snapshot.summary["visibility"], snapshot.summary["window"]
     is_restricted = visibility in {"hidden", "frozen"} and snapshot.caller.role < Role.EVALUATOR
     context = ReplyContext(
@@ -173,8 +178,16 @@ def _describe_answer(snapshot: _BoardSnapshot, answer: SubmissionAnswer) -> Repl
         window_seconds=None if window is None else window["seconds"],
         restriction=visibility if is_restricted else None,
         now=snapshot.now,
+        decimals=0 if team_info is None else team_info["decimals"],
+        rank=None if is_restricted else _own_rank(snapshot.view),
     )
     return describe_reply(answer.describe(), context)
+
+
+def _own_rank(view: View) -> str | None:
+    """Return the rank of the caller's team in the standings, if it has one."""
+    row = none_if_hidden(view.own_standing)
+    return None if row is None else format_rank(row["rank"], tied=row["tied"]) or None
 
 
 def _previous_best(view: View, answer: SubmissionAnswer) -> float | None:
@@ -230,7 +243,8 @@ class FinalSelection(NamedTuple):
 
     ``on_other_pages`` are selected submissions that this page of the history does not list;
     ``unselected_best`` is the number of the team's best one if it selected only others, and
-    ``counted`` the number of the one that decided its place in the final ranking.
+    ``counted`` the number of the one that decided its place in the final ranking, whose row is
+    ``final``.
     """
 
     limit: int
@@ -239,6 +253,7 @@ class FinalSelection(NamedTuple):
     unselected_best: int | None
     locked: bool
     counted: int | None
+    final: Mapping[str, Any] | None
 
 
 def team_variables(
@@ -276,12 +291,14 @@ def team_variables(
             }
             for submission in submissions
         ],
+        "decimals": decimals,
         "all_scored": board.book.mechanism.scores_every_question,
         "chart": chart,
         "older": older,
         "newer": before is not None,
         "file_format": describe_file_format(board.rules_of(row).loss, board.scorer_of(row).roster),
         "size": format_bytes(summary["files"]["bytes"]),
+        "formats": FILE_FORMATS,
         "selection": selection,
     }
 
@@ -376,19 +393,27 @@ def _read_selection(
     numbers = {row["number"] for row in (*submissions, *others) if row["selected"]}
     unselected = next((number for number in best if numbers and number not in numbers), None)
     is_ranked = row.status == "closed" and row.final is not None
-    counted = _counted_submission(view) if is_ranked else None
+    final = _own_final_row(view) if is_ranked else None
+    counted = None if final is None else view.submission(final["submission"])["number"]
     locked = summary["status"] in _ENDED
-    return FinalSelection(limit, len(selected), others, unselected, locked, counted)
+    return FinalSelection(limit, len(selected), others, unselected, locked, counted, final)
 
 
-def _counted_submission(view: View) -> int | None:
-    """Return the number of the team's submission in the final ranking; None if it has no rank."""
+def _own_final_row(view: View) -> dict[str, Any] | None:
+    """Return the team's row in the final ranking, with its rank and score as text; None if none."""
     try:
-        rows, own_id = view.finals()["rows"], view.team()["id"]
+        final, own_id = view.finals(), view.team()["id"]
     except NotAllowed:  # the standings are hidden
         return None
-    ids = [row["submission"] for row in rows if row["team"]["id"] == own_id]
-    return view.submission(ids[0])["number"] if ids else None
+    row = next((row for row in final["rows"] if row["team"]["id"] == own_id), None)
+    if row is None:
+        return None
+    decimals = shared_decimals(
+        (other["display"] for other in final["rows"]), final["display"]["digits"]
+    )
+    is_tied = sum(other["rank"] == row["rank"] for other in final["rows"]) > 1
+    rank = format_rank(row["rank"], tied=is_tied)
+    return {**row, "rank_text": rank, "score_text": f"{row['display']:.{decimals}f}"}
 
 
 _EXAMPLE_COLUMNS = 3  # shown at most

@@ -17,6 +17,7 @@ from ladderboard._formatting import (
     format_status,
     round_up,
 )
+from ladderboard.bounds import NO_THEOREM
 from ladderboard.losses import METRICS
 
 if TYPE_CHECKING:
@@ -27,13 +28,17 @@ if TYPE_CHECKING:
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
 
+FILE_FORMATS = (
+    "CSV, TSV, Parquet, Arrow or Feather, JSON Lines, or a NumPy .npy array; gzip, or a zip of one "
+    "file, is unpacked."
+)
 _MAX_COLUMNS_NAMED = 6
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _SCALES = {
-    "loss": "The number shown is this mean",
-    "complement": "The number shown is 1 minus this mean",
-    "scaled": "The number shown is this mean in the metric's own unit",
-    "root": "The number shown is the root of this mean, in the labels' own unit",
+    "loss": "The number shown is the mean of these costs",
+    "complement": "The number shown is 1 minus the mean of these costs",
+    "scaled": "The number shown is the mean of these costs in the metric's own unit",
+    "root": "The number shown is the root of the mean of these costs, in the labels' own unit",
 }
 _MEANS = {"complement": "their mean", "root": "the root of 1 minus their mean"}
 _REGISTRATION = {
@@ -307,8 +312,8 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
             f"most {digits}."
         )
     return (
-        f"{start}For each of {examples}, {loss.explanation}; a score is the mean over them. "
-        f"{_SCALES[display['as']]}, to at most {digits}."
+        f"{start}For each of {examples}, {loss.explanation}. {_SCALES[display['as']]}, to at most "
+        f"{digits}."
     )
 
 
@@ -326,9 +331,8 @@ def _describe_files(board: Mapping[str, Any], columns: DeclaredColumns | None) -
         needed = f"ids in the column{'s' * (len(columns.id) > 1)} {_name_columns(columns.id)}, "
         needed += f"{takes} in {_name_columns(columns.submitted, 'the other columns')}"
     return (
-        f"A file has a row for each of the {board['rows']:,} ids: {needed}. CSV, TSV, Parquet, "
-        "Arrow, JSON Lines and .npy are read, packed with gzip or not; unpacked, a file has "
-        f"at most {format_bytes(limit['bytes'])} and {count(limit['rows'], 'row')}."
+        f"A file has a row for each of the {board['rows']:,} ids: {needed}. It may be "
+        f"{FILE_FORMATS} It has at most {format_bytes(limit['bytes'])}, unpacked."
     )
 
 
@@ -362,26 +366,30 @@ def _describe_submissions(board: Mapping[str, Any]) -> str:
     sentences.append(
         f"The board takes {count(board['questions'], 'submission')} in all{for_baselines}."
     )
-    verb = "is" if share == 1 else "are"
-    sentences.append(
-        f"{count(share, 'submission')} {verb} reserved for each of up to "
-        f"{count(board['teams'], 'team')}."
-    )
     window = board["window"]
     window_rule = (
         ""
         if window is None
         else f", and at most {window['questions']:,} in any {exact_duration(window['seconds'])}"
     )
-    pool_rule = ""
-    if limit > share and pool > 0:
+    if limit > share:
+        verb = "is" if share == 1 else "are"
         pool_rule = (
             f"; those beyond its {share:,} come out of a shared pool of {pool:,}, first come, "
             "first served"
+            if pool > 0
+            else ""
         )
-    sentences.append(
-        f"A team may make {count(limit, 'submission')} in all{window_rule}{pool_rule}."
-    )
+        sentences.append(
+            f"{count(share, 'submission')} {verb} reserved for each of up to "
+            f"{count(board['teams'], 'team')}. A team may make {count(limit, 'submission')} in all"
+            f"{window_rule}{pool_rule}."
+        )
+    else:
+        sentences.append(
+            f"Each of up to {count(board['teams'], 'team')} may make {count(limit, 'submission')} "
+            f"in all{window_rule}."
+        )
     takes = board["takes"]
     sentences.append(f"Refused files and duplicates of the same {takes} do not count.")
     return " ".join(sentences)
@@ -614,26 +622,44 @@ def _describe_finals(board: Mapping[str, Any]) -> str:
     )
 
 
-def summarize_scores(board: Mapping[str, Any], mechanism: Mechanism) -> str:
+def summarize_scores(
+    board: Mapping[str, Any],
+    mechanism: Mechanism,
+    *,
+    private: int | None = None,
+    ranked: bool = False,
+) -> str:
     """Return in one line what a score on the board means.
+
+    ``private`` is the number of examples of the final ranking, if there is one; ``ranked`` whether
+    there will be one.
 
     >>> from ladderboard.mechanisms import Exact, Ladder
     >>> board = {"n": 2500, "display": {"name": "accuracy"}, "ladder": "team"}
     >>> print(summarize_scores(board, Ladder(step=0.01)))
     A score is close to the accuracy of a team's best submission on 2,500 hidden examples. It
     changes only when a submission is clearly better.
+    >>> print(summarize_scores(board, Ladder(step=0.01), private=400, ranked=True))
+    Final scores are the accuracy on 400 private examples. A public score is close to the accuracy
+    of a team's best submission on 2,500 other hidden examples. It changes only when a submission is
+    clearly better.
     """
     whose = "the best submission" if board["ladder"] == "board" else "a team's best submission"
-    examples = count(board["n"], "hidden example")
-    name = board["display"]["name"]
+    examples, name = count(board["n"], "hidden example"), board["display"]["name"]
+    final, score = "", "A score"
+    if private is not None:
+        final = f"Final scores are the {name} on {count(private, 'private example')}. "
+        score, examples = "A public score", count(board["n"], "other hidden example")
+    elif ranked:
+        examples += "; others are kept for the final ranking"
     if mechanism.scores_every_question:
-        return f"A score is the {name} of {whose} on {examples}{_altered_how(mechanism)}."
+        return f"{final}{score} is the {name} of {whose} on {examples}{_altered_how(mechanism)}."
     if mechanism.hides_value:
-        return (
+        return final or (
             f"Scores are published at the close; until then you see only whether {whose} improved."
         )
     return (
-        f"A score is close to the {name} of {whose} on {examples}. It changes only when a "
+        f"{final}{score} is close to the {name} of {whose} on {examples}. It changes only when a "
         "submission is clearly better."
     )
 
@@ -660,7 +686,10 @@ def explain_scores(
         entries.append(("Proven", _explain_proven(board)))
     if board["bound"] is not None:  # None while the standings are hidden
         entries.append(("Bound", explain_bound(board, display, point)))
-    return [*entries, ("Limits of the scores", _explain_limits(board, mechanism))]
+    bounded = point is not None and board["bound"] is not None
+    guaranteed = bounded and has_guarantee(board, display, point)  # type: ignore[arg-type]
+    limits = _explain_limits(board, mechanism, guaranteed=guaranteed)
+    return [*entries, ("Limits of the scores", limits)]
 
 
 def _explain_score(board: Mapping[str, Any], mechanism: Mechanism) -> str:
@@ -689,7 +718,7 @@ def _explain_improved(mechanism: Mechanism, gains: str) -> str:
 
 
 def _explain_proven(board: Mapping[str, Any]) -> str:
-    """Return what the mark of a proven record says.
+    """Return what the mark of a proven score says.
 
     >>> print(_explain_proven({"beta": 0.05}))
     A score with ✓ was compared with the best before it, example by example, and is proven better.
@@ -702,6 +731,17 @@ def _explain_proven(board: Mapping[str, Any]) -> str:
     )
 
 
+def has_guarantee(
+    board: Mapping[str, Any], display: DisplayRules, point: Mapping[str, Any]
+) -> bool:
+    """Tell whether a point of the history limits the true score narrowly enough to be of use."""
+    bound, limit = point["bound"], board["bound"]["overfitting"]
+    if not bound["vacuous"]:
+        return True
+    is_shown = bound["least"] >= point["released"]
+    return is_shown and limit is not None and display.is_narrow(-limit, limit)
+
+
 def explain_bound(
     board: Mapping[str, Any], display: DisplayRules, point: Mapping[str, Any] | None
 ) -> str:
@@ -712,7 +752,7 @@ def explain_bound(
 
     >>> from ladderboard.board import DisplayRules
     >>> display = DisplayRules("accuracy", digits=2, shown_as="complement")
-    >>> ends = {"overfitting": 0.1, "hidden": 0.05}
+    >>> ends = {"overfitting": 0.1, "hidden": 0.05, "theorem": "Theorem 1"}
     >>> board = {"beta": 0.05, "takes": "predictions", "bound": ends, "finals": None}
     >>> bound = {"least": 0.2, "vacuous": False, "display": {"low": 0.7, "high": 0.85}}
     >>> point = {"used": 12, "released": 0.2, "bound": bound}
@@ -727,14 +767,24 @@ def explain_bound(
     >>> wide = {**point, "bound": {**bound, "vacuous": True}}
     >>> print(explain_bound(board, display, wide)[:64])
     With confidence 95%, the score shown is at most 0.1 too good. Th
-    >>> print(explain_bound({**board, "bound": {"overfitting": 0.4}}, display, wide))
+    >>> print(explain_bound({**board, "bound": {**ends, "overfitting": 0.4}}, display, wide))
     After 12 submissions there is no useful guarantee for the true accuracy of the best model: the
-    board has too few examples for this many submissions, or its mechanism has no guarantee.
+    board has too few examples for this many submissions.
     """
     if point is None:
         return "Once there is a score, this says where the best model's true score lies."
     bound, limit = point["bound"], board["bound"]["overfitting"]
     is_shown = bound["least"] >= point["released"]
+    if not has_guarantee(board, display, point):
+        why = (
+            "nothing is proved for its way to release scores"
+            if board["bound"]["theorem"] == NO_THEOREM
+            else "the board has too few examples for this many submissions"
+        )
+        return (
+            f"After {count(point['used'], 'submission')} there is no useful guarantee for the true "
+            f"{display.name} of the best model: {why}."
+        )
     sure = f"With confidence {format_confidence(board['beta'])}"
     if not bound["vacuous"]:
         low, high = format_interval(
@@ -747,14 +797,8 @@ def explain_bound(
             if is_shown
             else "That is a model of a team that was disqualified, and is not shown."
         )
-    elif is_shown and limit is not None and display.is_narrow(-limit, limit):
-        promise = f"{sure}, the score shown is at most {round_up(limit, 2)} too good."
     else:
-        return (
-            f"After {count(point['used'], 'submission')} there is no useful guarantee for the true "
-            f"{display.name} of the best model: the board has too few examples for this many "
-            "submissions, or its mechanism has no guarantee."
-        )
+        promise = f"{sure}, the score shown is at most {round_up(limit, 2)} too good."
     return (
         f"{promise} This counts all {count(point['used'], 'submission')} of all teams together, "
         "and holds at all times at once, whatever they try, even if they work together. "
@@ -776,11 +820,12 @@ def _hold_with_finals(board: Mapping[str, Any]) -> str:
     return f" With confidence {together}, {both}."
 
 
-def _explain_limits(board: Mapping[str, Any], mechanism: Mechanism) -> str:
+def _explain_limits(board: Mapping[str, Any], mechanism: Mechanism, *, guaranteed: bool) -> str:
     text = "Ranks are estimates: teams with similar scores may truly be in a different order."
     if not mechanism.scores_every_question:
         text += " An unchanged score can hide a small improvement."
-    text += " The bound is about the best of all models, not about every row."
+    if guaranteed:
+        text += " The bound is about the best of all models, not about every row."
     if board["finals"] is not None:
         text += " The final ranking is made on other examples, so it may differ from this one."
     # Each live metric has a ladder of its own.

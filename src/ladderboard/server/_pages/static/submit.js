@@ -81,14 +81,15 @@ function upload(form, button) {
 function enableDrop(form) {
   const zone = form.querySelector("#drop");
   const input = form.elements.file;
-  const name = element("span", "Or drop a file here.", { className: "hint" });
+  const dropHint = matchMedia("(hover: hover)").matches ? "Or drop a file here." : "";
+  const name = element("span", dropHint, { className: "hint" });
   name.setAttribute("role", "status");
   input.after(" ", name);
   const message = form.elements.message; // the file's name tells submissions apart
   let suggested = "";
   const showFile = () => {
     const file = input.files[0];
-    name.textContent = file ? `${file.name}, ${formatBytes(file.size)}` : "Or drop a file here.";
+    name.textContent = file ? `${file.name}, ${formatBytes(file.size)}` : dropHint;
     if (file && message.value === suggested) message.value = suggested = file.name;
   };
   input.addEventListener("change", showFile);
