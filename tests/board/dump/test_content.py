@@ -33,7 +33,7 @@ def test_the_dump_has_every_table_and_column(make_boards, kind):
             if kind == "file":
                 columns = [row[1] for row in view.query(f"PRAGMA table_info({table.name})")]
             else:
-                schema = view.query.__self__._prefix.strip('".')
+                schema = view._connection._prefix.strip('".')
                 columns = [
                     row[0]
                     for row in view.query(
