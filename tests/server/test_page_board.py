@@ -260,6 +260,66 @@ def test_teams_within_chance_of_the_first_share_a_band(empty_server):
         assert (float(high) - float(low)) / scale * 0.1 == pytest.approx(width, rel=0.01)
 
 
+def test_bars_and_the_band_count_the_noise_and_the_rounding_of_releases(empty_server):
+    """On a grid of 0.06 the standard deviation of rounding is 0.06 / sqrt(12)."""
+    live_server = empty_server
+    live_server.create_board(mechanism="{name: ladder, step: 0.01, grid: 0.06}")
+    for name, wrong in (("Ada", 36), ("Bob", 54), ("Cy", 126)):
+        live_server.submit(live_server.join(name)[1], make_predictions(wrong))
+    page = get_page(live_server, path="/leaderboard").text
+    assert re.findall(r"<tr([^>]*)><td>", page) == [' class="shaded"', ' class="shaded"', ""]
+    assert "and that scores are rounded" in page
+    bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)".*?<circle cx="([\d.]+)"', page)
+    scale = (float(bars[1][2]) - float(bars[0][2])) / 0.06
+    for (low, high, _), rate in zip(bars[1:], (0.18, 0.42), strict=True):
+        width = 2 * 1.96 * (rate * (1 - rate) / 300 + 0.06**2 / 12) ** 0.5
+        assert (float(high) - float(low)) / scale == pytest.approx(width, rel=0.01)
+
+
+def test_a_declared_baseline_is_on_the_page_of_its_score(empty_server):
+    live_server = empty_server
+    values = {"Expert": 0.01, "Between": 0.1433, "Late": 0.15, "Guess": 0.9}
+    lines = ", ".join(f"{{name: {name}, value: {value}}}" for name, value in values.items())
+    live_server.create_board(
+        teams=40, questions=400, mechanism="exact", baselines=f"[{lines}]", share=None
+    )
+    for number in range(30):
+        token = live_server.join(f"Team {number:02}")[1]
+        live_server.submit(token, make_predictions(10 + number + (number >= 25) * 10))
+    page = get_page(live_server, path="/leaderboard").text
+    cursor = re.search(r'href="\?cursor=([^"&]+)[^"]*">Next page', page).group(1)
+    names = [row[1] for row in table_rows(page)]
+    assert names[0] == "Expert baseline"
+    assert names[-1] == "Between baseline"
+    later = get_page(live_server, path=f"/leaderboard?cursor={cursor}&page=2").text
+    assert "Page 2" in later
+    names = [row[1] for row in table_rows(later)]
+    assert names[-1] == "Guess baseline"
+    assert names.index("Late baseline") == 1
+    assert "Expert" not in later
+
+
+def test_the_own_team_is_pinned_when_it_is_not_among_the_first(empty_server):
+    live_server = empty_server
+    live_server.create_board(teams=8, questions=80, mechanism="exact")
+    tokens = [live_server.join(f"Team {number}")[1] for number in range(7)]
+    for number, token in enumerate(tokens):
+        live_server.submit(token, make_predictions(10 + number))
+    for number, pinned in ((4, False), (6, True)):
+        page = get_page(live_server, path="/leaderboard", token=tokens[number]).text
+        assert ('class="you pinned"' in page) == pinned
+        assert page.count(f"Team {number}") == 1 + pinned
+
+
+def test_a_frozen_overview_says_so(live_server):
+    live_server.submit(live_server.join("Ada")[1], make_predictions(30))
+    live_server.amend(visibility="frozen")
+    live_server.client.cookies.clear()
+    page = get_page(live_server).text
+    assert "The organiser froze the leaderboard" in page
+    assert "used by all teams, when frozen" in page
+
+
 def test_each_score_has_an_interval_of_its_own_with_its_ends_in_words(empty_server):
     """Standard errors are released with each new best, and none for an AUC of 1."""
     live_server = empty_server

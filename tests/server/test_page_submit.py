@@ -482,3 +482,23 @@ def test_a_rotated_token_is_shown_once_and_the_browser_stays_signed_in(live_serv
     # The forms of that response work in the new session.
     csrf = re.search(r'name="csrf" value="([^"]+)"', response.text).group(1)
     assert team.browser.post("/session/end", data={"csrf": csrf}).status_code == 303
+
+
+def test_a_new_best_has_its_rank_and_the_digits_of_the_others(empty_server):
+    live_server = empty_server
+    display = "{name: accuracy, digits: 2}"
+    live_server.create_board(mechanism="exact", loss="accuracy", display=display)
+    live_server.submit(live_server.join("Other")[1], make_predictions(0))
+    with live_server.browser() as browser:
+        team = TeamBrowser(live_server, browser)
+        team.send(make_predictions(36))  # 0.88
+        page = team.send(make_predictions(30)).text
+        reply = notice_text(page, "status")
+        assert reply.startswith("New best: 0.90 Accuracy went from 0.88 to 0.90. ")
+        assert "submissions left. Now rank 2. See the leaderboard" in reply
+        assert page.count("submissions left") == 1
+        live_server.call("POST", "/boards/first/close", live_server.organiser)
+        page = page_text(team.look().text)
+        assert "Submissions are closed" in page
+        assert "Send predictions" not in page
+        assert re.search(r"Your final rank: =?1, accuracy [01][.]", page)

@@ -509,7 +509,8 @@ class GrowingLadder(Mechanism):
 
     def explain(self, n: int) -> str:
         """Return the first step; the others are larger."""
-        return f"A Ladder with steps that grow from {self.comparison(n).step:.3f} with every record"
+        step = self.comparison(n).step
+        return f"A Ladder with steps that grow from {step:.3f} with every new best"
 
     def transcript(self, setup: Setup) -> GrowingTranscript:
         """Every change has its own grid; noise is cut, so that nothing of beta goes to it."""

@@ -423,7 +423,7 @@ def _draw_levels(area: PlotArea, levels: Mapping[str, float]) -> list[Markup]:
             _draw_path(f"M{coord(area.left)} {coord(y)}H{coord(area.right)}", "chart-level")
         )
         if all(abs(y - other) > 16 for other in taken) and y - 6 > area.top:
-            label = truncate_to_width(name, 0.5 * (area.right - area.left))
+            label = truncate_to_width(name, 0.8 * (area.right - area.left))
             elements.append(_draw_text(label, area.left + 4, y - 5, class_="level-name"))
             taken.append(y)
     return elements

@@ -297,6 +297,9 @@ def problem_items(errors: Sequence[Mapping[str, Any]]) -> tuple[tuple[ProblemIte
     >>> error["message"] = "12 missing ids: a, b, ..."
     >>> problem_items([error])[0][0][:3]
     ('12 missing ids', ('a', 'b'), 10)
+    >>> error |= {"code": "missing_value", "message": "The value of 'x' is missing: 12 ids (a, b)."}
+    >>> problem_items([error])[0][0].text
+    "The value of 'x' is missing (12 ids)"
     """
     return tuple(map(_problem_item, errors[:_MAX_ITEMS])), max(len(errors) - _MAX_ITEMS, 0)
 
@@ -310,4 +313,5 @@ def _problem_item(error: Mapping[str, Any]) -> ProblemItem:
     match = re.match(pattern, message, re.DOTALL) if ids else None
     if match is None:
         return ProblemItem(message, (), 0, tip)
-    return ProblemItem(match[0], ids, max(count - len(ids), 0), tip)
+    text = re.sub(r": ([\d,]+ \w+)\Z", r" (\1)", match[0])
+    return ProblemItem(text, ids, max(count - len(ids), 0), tip)
