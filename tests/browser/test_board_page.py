@@ -33,8 +33,9 @@ def test_the_list_shows_every_board(visit, example_boards, script):
         "Leaves of six trees": f"open Best accuracy {leaves} Teams 31 Deadline in 17 days",
         "Edible or not": "open standings hidden Best accuracy hidden Deadline none",
         "Birds by their song": f"open standings frozen Best accuracy {birds} Deadline none",
-        "Beetles, 2026": f"closed Best accuracy {beetles} Teams 6",
-        "Seedlings in spring": "not open yet Best accuracy none yet Teams 0 Deadline in 2 months",
+        "Beetles, 2026": f"closed Best public accuracy {beetles} Teams 6",
+        "Seedlings in spring": "not open yet Best accuracy none yet Teams 0 Opens in 45 days "
+        "Deadline in 2 months",
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
     }
     for title, facts in expected.items():
@@ -49,10 +50,10 @@ def test_standings_show_ties_baselines_and_the_own_team(visit, example_boards, s
     own_team = board.teams[0]
     public, team = visit(script=script), visit(own_team.token, script=script)
     public.open("/boards/leaves/leaderboard")
-    rows = table_rows(public, "Standings")[1:]
+    rows = table_rows(public, "Leaderboard")[1:]
     assert len(rows) == 25 + 1  # teams a page, and a baseline that is not a team
     public.page.get_by_role("link", name="Next page").click()
-    rows += table_rows(public, "Standings")[1:]
+    rows += table_rows(public, "Leaderboard")[1:]
     ranked = [row for row in rows if row[0]]
     assert len(ranked) == 30
     values = [float(row[2]) for row in ranked]
@@ -66,8 +67,8 @@ def test_standings_show_ties_baselines_and_the_own_team(visit, example_boards, s
     assert {"O'Hara & Sons <leaves>", "Φύλλα", "Нейролес"} <= names
     assert next(row for row in rows if row[1] == "Latecomers")[2] == "none yet"
     team.open("/boards/leaves/leaderboard")
-    marked = [row for row in table_rows(team, "Standings")[1:] if "you" in row[1].split()]
-    assert [row[1].split()[0] for row in marked] == [own_team.name]
+    marked = [row for row in table_rows(team, "Leaderboard")[1:] if "you" in row[1].split()]
+    assert [row[1].split()[0] for row in marked] == [own_team.name] * 2  # pinned, and in its place
     public.open("/boards/leaves")
     team.open("/boards/leaves")
     assert f"{own_team.name} you" in team.text()
@@ -86,7 +87,7 @@ def test_the_board_page_shows_history_rules_and_meanings(visit, example_boards):
     assert chart.locator("svg:visible path, svg:visible polyline").count() >= 2  # line and band
     public.open("/boards/leaves/verify")
     page.locator("summary").click()
-    records = table_rows(public, "Records")[1:]
+    records = table_rows(public, "New bests")[1:]
     assert len(records) >= 5
     best = [float(row[1]) for row in records]
     assert best == sorted(best, reverse=True)  # newest first

@@ -136,7 +136,7 @@ def test_links_work(visit, url):
     page.click("text=anybody can check it")
     assert page.url.endswith("many/verify.html#check")
     page.click("text=Leaderboard")
-    page.click("text=Public standings")
+    page.click("text=Public leaderboard")
     assert page.url.endswith("many/standings.html")
     for number in range(2, 6):
         page.click("text=Next page")

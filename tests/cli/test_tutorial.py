@@ -91,7 +91,7 @@ def test_the_table_of_the_readme(environment):
         printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
         first, second = printed.stdout.splitlines()[:2]
         expected = re.findall(r"0\.\d+", cells)
-        assert re.findall(r"0\.\d+", f"{first.partition(':')[2]} {second}") == expected
+        assert re.findall(r"0\.\d+", f"{first.partition(' about ')[2]} {second}") == expected
 
 
 def test_the_python_of_the_readme(tmp_path, monkeypatch, models):

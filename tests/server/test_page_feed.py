@@ -57,7 +57,7 @@ def test_the_feed_has_every_record_the_newest_first(live_server):
     links = {link.get("rel"): link.get("href") for link in feed.findall(f"{ATOM}link")}
     assert links["self"] == f"{live_server.url}/boards/{live_server.slug}/records.atom"
     page = live_server.client.get(f"/boards/{live_server.slug}").text
-    link = 'rel="alternate" type="application/atom+xml" title="Records"'
+    link = 'rel="alternate" type="application/atom+xml" title="New bests"'
     assert f'<link {link} href="/boards/{live_server.slug}/records.atom">' in page
 
 
