@@ -534,7 +534,7 @@ def test_a_better_baseline_is_that_near_which_gains_are_stated(folder):
     rules = (path / "board.yaml").read_text() + "baselines: [{name: good, file: good.csv}]\n"
     (path / "board.yaml").write_text(rules)
     report = check_board(path)
-    assert "near AUC 0.96" in " ".join(report.lines)
+    assert "Near AUC 0.96" in " ".join(report.lines)
     assert report.promise.baseline == report.promise.typical
 
 

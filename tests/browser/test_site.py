@@ -141,6 +141,7 @@ def test_links_work(visit, url):
     for number in range(2, 6):
         page.click("text=Next page")
         assert page.url.endswith(f"many/standings-{number}.html")
+        assert f"Page {number}" in visitor.text(".pages")
     assert "Team 101" in visitor.text("table.standings")
     page.click("text=First page")
     assert page.url.endswith("many/standings.html")

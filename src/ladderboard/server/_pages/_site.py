@@ -81,7 +81,7 @@ def archive_pages(board: Board, archive: Archive) -> Iterator[tuple[str, bytes]]
             )
     number, cursor = 1, None
     while number == 1 or cursor is not None:
-        place = TabPlace(cursor, view="public")
+        place = TabPlace(cursor, number, view="public")
         following = _page_name("standings", number + 1)
         variables = public_tab_variables(board, "leaderboard", place, now)
         standings = variables["standings"]
