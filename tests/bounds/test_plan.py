@@ -313,7 +313,7 @@ def test_gains_are_stated_in_the_unit_of_the_metric(
         [gain * factor for gain in expected.gains]
     )
     assert described["attacker_gain"] == pytest.approx(expected.attacker_gain * factor)
-    assert f"near {lb.metric(metric).title} {best:g}: " in made.shown[0]
+    assert f"Near {lb.metric(metric).title} {best:g}, gains" in made.shown[0]
     # Four times the rows have half the standard error.
     (fewer,) = [line for line in made.shown if line.startswith("With 20,000 rows")]
     again = plan(n=20_000, questions=1000, teams=20, metric=metric, best=best,
@@ -382,7 +382,7 @@ def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
 
 def test_without_a_standard_error_gains_are_multiples_of_it():
     made = plan(n=5000, questions=1000, metric="f1_macro")
-    assert "near any macro-F1: " in made.shown[0]
+    assert "Near any macro-F1, gains" in made.shown[0]
     described = made.describe()["metric"]
     given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=0.01)
     assert described["in_standard_errors"]

@@ -149,9 +149,9 @@ def test_the_overview_speaks_of_the_best_that_counts(empty_server, open_organise
     best = live_server.submit(honest, make_predictions(60)).json()["display"]["released"]
     live_server.submit(perfect, make_predictions(0))
     organiser_page = open_organiser_page(live_server.organiser)
-    assert f"near AUC {best:g}:" not in organiser_page.get().text
+    assert f"Near AUC {best:.2f}, gains" not in organiser_page.get().text
     organiser_page.send_accepted("disqualify", "disqualified", f"/teams/{cheat}")
-    assert f"near AUC {best:g}:" in organiser_page.get().text
+    assert f"Near AUC {best:.2f}, gains" in organiser_page.get().text
 
 
 def test_the_meter_shows_how_questions_were_used(empty_server, open_organiser_page):

@@ -385,7 +385,7 @@ class PlannedMetric:
         if self.best is not None:
             return f"{self.metric.label} {self.best:g}"
         if self.metric.loss.is_binary:
-            return f"{self.metric.label} {self.metric.display(TYPICAL_LOSS):g}"
+            return f"{self.metric.label} {self.metric.display(TYPICAL_LOSS):.2f}"
         return f"any {self.metric.label}"
 
     def notes(self, n: int) -> list[str]:
