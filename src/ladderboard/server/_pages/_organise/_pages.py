@@ -17,6 +17,7 @@ from ladderboard.server._context import PRIVATE, get_context, log_erasure, open_
 from ladderboard.server._pages._charts import (
     activity_histogram,
     history_chart,
+    mark_wide_bounds,
     team_activity_chart,
     team_history_chart,
 )
@@ -109,7 +110,7 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
     """Return four numbers, what needs attention, and the best score over time."""
     view = board.as_seen_by(caller)
     summary, budget, row = view.summary(), view.budget(), board.row()
-    history = view.history()
+    history = mark_wide_bounds(view.history(), board.rules.display)
     people = [] if board.rules.sign_in is None else _read_people(board, caller)
     webhooks, last = board.webhooks.list(caller), view.last_submission()
     attention = find_attention(
