@@ -245,7 +245,7 @@ class Gate(OpenFile):
         )
 
     def _losses(self, submission: AlignedPredictions) -> NDArray[Any]:
-        return self._scorer.group_losses(self._scorer.score(submission))
+        return self._scorer.paired_losses(self._scorer.score(submission))
 
     def _decide(
         self,

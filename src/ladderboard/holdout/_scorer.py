@@ -329,8 +329,12 @@ class Scorer:
             losses = losses * (weight / weight.mean())
         return losses.astype(np.float32)
 
-    def group_losses(self, scored: ScoringResult) -> NDArray[Any]:
-        """Return one loss per group, for mechanisms that use losses; or a mask."""
+    def group_losses(self, scored: ScoringResult) -> NDArray[np.float64]:
+        """Return one loss per group, for mechanisms that use losses and store them."""
+        return self.paired_losses(scored).astype(np.float64, copy=False)
+
+    def paired_losses(self, scored: ScoringResult) -> NDArray[np.float64] | NDArray[np.bool_]:
+        """Return one loss per group, or a mask of those of 1, to compare two models by."""
         if not self.loss.is_mean or self.zero_one:  # zeros and ones need no rounding
             return scored.losses
         return self.grouping.losses(scored.losses)
@@ -346,7 +350,7 @@ class Scorer:
         if book.tests_records:
             if self._prover is None:
                 self._prover = RecordProver.of(mechanism, book.opening, self)
-            fields["record"] = self._prover.test(partial(self.group_losses, scored))
+            fields["record"] = self._prover.test(partial(self.paired_losses, scored))
         return fields
 
 
