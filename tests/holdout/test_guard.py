@@ -70,7 +70,7 @@ def test_a_reply_in_a_notebook(path):
     html = guard.ask(wrong(50))._repr_html_()
     assert "<b>Improved.</b> The best is now loss 0.25. 19 questions left." in html
     assert "lies in [0." in html
-    assert "at least 0.95" in html
+    assert "With confidence 95%" in html
 
 
 def test_a_reply_is_json_able(path):

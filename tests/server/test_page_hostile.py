@@ -89,7 +89,7 @@ def test_a_board_without_visible_records_says_so(live_server):
     organiser = live_server.boards.caller_by_token(live_server.organiser, live_server.slug)
     live_server.boards.open(live_server.slug).teams.disqualify(organiser, cheater_id)
     page = page_text(live_server)
-    assert "The records belong to teams that are not shown here" in page
+    assert "The best scores belong to teams that are not shown here" in page
     assert "No scores yet" not in page
 
 
