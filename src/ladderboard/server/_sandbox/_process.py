@@ -292,7 +292,13 @@ class ParserProcess(asyncio.Protocol):
             with suppress(OSError):  # it has died, which the transport reports
                 socket.send_fds(self._socket, [head], [file])
             head = b""
-        self._transport.write(b"".join((head, packed_spec, body)))
+        request, sent = b"".join((head, packed_spec, body)), 0
+        # To wake a process takes as long as all else here. Unlike the transport, this lets other
+        # threads run meanwhile.
+        with suppress(OSError):  # its buffer is full, or it has died: the transport sees to both
+            sent = self._socket.send(request)
+        if sent < len(request):
+            self._transport.write(request[sent:])
         return reply
 
     def kill(self) -> None:
