@@ -22,11 +22,11 @@ What profiles of a submission showed, as milliseconds of processor time on a bus
   within a second is not checked again before it is scored, and keys and ladders are not read again
   if nobody wrote in between.
 - A certificate took 83 values of kl; 16 with a better start and steps that need not be exact.
-- With the lock of Python held (py-spy --gil), a sixth was the write that wakes a parser, a tenth the
-  one that wakes the client, an eighth the certificate. The first is made without the lock now.
-- A team that submits one file after another is authorized once a second, and not again after it has
-  waited for its own submission before: two thread switches and three statements less, 0.2.
-- Parsers that poll for a moment before they sleep need no waking, but take time from the others: no.
+- Of the time with Python's lock (py-spy --gil), a sixth was the write that wakes a parser, a tenth
+  the one that wakes the client, an eighth the certificate. The first needs no lock now.
+- A team that submits one file after another is authorized once a second, and not again after it
+  has waited for its own submission before: two thread switches and three statements less, 0.2.
+- Parsers that poll for a moment before they sleep need no waking, but take time from the others.
 - What is left: 0.1 each for the certificate, the commit and the other SQL, 0.05 for the score, and
   the event loop's 0.5. Guessing the kinds of columns from the first thousands of lines takes half
   of reading a body, in the bare handler too.
