@@ -258,6 +258,7 @@ def restore(
     backup, passphrase, key = _find_backup(folder, secret_key, passphrase_file)
     heads = {board.board: board.head for board in backup.boards}
     restored = []
+    new_key = key_file is not None and not Path(key_file).exists()
     with open_database(database, key_file, create=True) as boards:
 
         def report(slug: str, new: bool) -> None:
@@ -276,6 +277,8 @@ def restore(
         echo_json({"folder": str(backup.path), "time": backup.time, "boards": restored})
     else:
         echo(*([] if changed else ["Nothing was restored."]))
+        if new_key:
+            echo(f"{printable(key_file)} is created; keep a copy: without it the boards are lost.")
         waiting = [str(row["board"]) for row in restored if row["status"] == "restored"]
         echo(*_resume_lines(waiting, database_options(database, key_file)))
     if not changed:

@@ -151,7 +151,7 @@ def new(
         echo(
             f"{printable(folder)} is an example board with random labels, new in every folder:",
             "  board.yaml   the rules, and holdout.csv the labels, for the organiser",
-            "  public       training data, and a script that takes part",
+            "  data         training data, and a script that takes part",
             *wrap_lines(describe_sizes(read_folder(folder).rules, _EXAMPLE_ROWS), indent=""),
             "Serve it, and follow the steps that this prints:",
             f"  {program_command()} serve {quoted}",
