@@ -146,6 +146,7 @@ def test_restore_prints_a_command_for_the_same_database(run_cli, boards, monkeyp
     run_cli("backup", "create", "backups", *to)
     into = ("--database", "a copy.db", "--key-file", "copy.key")
     result = run_cli("backup", "restore", "backups", *key, *into)
+    assert "copy.key is created; keep a copy: without it the boards are lost." in result.out
     assert result.out.endswith(
         "  ladderboard board resume first --charge N --database 'a copy.db' --key-file copy.key\n"
     )
