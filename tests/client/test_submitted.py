@@ -80,7 +80,7 @@ def test_a_duplicate_is_described_in_the_past_tense(changes, sentence):
 
 TEAM = {"name": "team", "remaining": 43, "allowed": 50}
 WINDOW = {"name": "window", "remaining": 5, "allowed": 8}
-LATER = "2026-11-16T14:05:00Z"
+LATER = "2026-11-16T14:04:01Z"
 
 
 @pytest.mark.parametrize(

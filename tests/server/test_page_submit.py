@@ -201,14 +201,15 @@ def test_replies_when_a_window_or_the_budget_is_used_up(empty_server):
     live_server.create_board(per_team=3, window="{questions: 2, hours: 1}")
     with live_server.browser() as browser:
         team = TeamBrowser(live_server, browser)
+        live_server.clock.now += 20  # times are rounded up, in replies as in refusals
         team.send(make_predictions(60))
         live_server.clock.now += 600
         reply = notice_text(team.send(make_predictions(50)).text, "status")
-        assert ". 1 submission left, none available now; next at 09:00 UTC." in reply
+        assert ". 1 submission left, none available now; next at 09:01 UTC." in reply
         refused = team.send(make_predictions(40))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "3000")
         alert = notice_text(refused.text, "alert")
-        assert "The next is at 2027-01-15 09:00 UTC. Nothing was counted." in alert
+        assert "The next is at 2027-01-15 09:01 UTC. Nothing was counted." in alert
         live_server.clock.now += 3000
         reply = notice_text(team.send(make_predictions(40)).text, "status")
         assert "No submissions left: your team has used all its 3." in reply

@@ -328,7 +328,7 @@ def refuse_if_closed(rules: Rules, row: BoardRow, received: int | None) -> None:
         start = rules.next_start(received)
         if start is None:
             raise NotOpen(f"The deadline was {format_utc(rules.deadline or 0)}.")
-        raise NotOpen(f"The board opens at {format_utc(start)}.")
+        raise NotOpen(f"The board opens at {format_utc(start, up=True)}.")
 
 
 def refuse_if_over_limit(quota: Quota, clock: int) -> None:

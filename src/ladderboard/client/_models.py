@@ -13,7 +13,7 @@ from html import escape
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ladderboard._formatting import format_count, format_decimals, format_gain
+from ladderboard._formatting import format_count, format_decimals, format_gain, format_utc
 from ladderboard.board import BoardInfo, MetricRelease, SubmissionReply
 from ladderboard.bounds import Certificate
 from ladderboard.client._config import check_board_name
@@ -104,13 +104,9 @@ def _describe_remaining(result: SubmissionResult) -> str:
         return submissions_left
     if result.remaining:
         return f"{submissions_left}, {result.remaining:,} available now"
-    return submissions_left + (
-        ", none available now" if following is None else f"; the next at {_format_time(following)}"
-    )
-
-
-def _format_time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M} UTC"
+    if following is None:
+        return f"{submissions_left}, none available now"
+    return f"{submissions_left}; the next at {format_utc(int(following.timestamp()), up=True)}"
 
 
 def parse_model(model: Callable[..., T], document: Any) -> T:

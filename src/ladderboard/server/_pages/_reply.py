@@ -10,7 +10,12 @@ from markupsafe import Markup
 
 from ladderboard._formatting import format_count, format_gain, shared_decimals
 from ladderboard.holdout import BoardAnswer, describe_board_answer
-from ladderboard.server._pages._wording import exact_duration, metric_title, time_element
+from ladderboard.server._pages._wording import (
+    exact_duration,
+    metric_title,
+    next_minute,
+    time_element,
+)
 from ladderboard.server._problems import problem_from_exception
 
 if TYPE_CHECKING:
@@ -202,7 +207,7 @@ def remaining_text(
 
     >>> team = {"name": "team", "remaining": 1, "allowed": 50}
     >>> used = {"name": "window", "remaining": 0, "allowed": 5, "next": "2026-11-16T14:05:00Z"}
-    >>> soon, now = "2026-11-16T14:05:00Z", "2026-11-16T13:00:00Z"
+    >>> soon, now = "2026-11-16T14:04:01Z", "2026-11-16T13:00:00Z"
     >>> print(remaining_text([used, team], 3600, soon, now).striptags())
     1 submission left, none available now; next at 14:05 UTC
     >>> print(remaining_text([{**team, "remaining": 0}], None, None, now))
@@ -238,7 +243,7 @@ def remaining_text(
         )
     if following is None or (following <= now and now_left):
         return Markup("{}").format(text)
-    return Markup("{}; next at {}").format(text, _short_time(following, now))
+    return Markup("{}; next at {}").format(text, _short_time(next_minute(following), now))
 
 
 def _remaining(limit: Mapping[str, Any]) -> int:

@@ -40,7 +40,12 @@ from ladderboard.server._pages._reply import (
     page_problem,
     remaining_text,
 )
-from ladderboard.server._pages._wording import FILE_FORMATS, format_bytes, time_element
+from ladderboard.server._pages._wording import (
+    FILE_FORMATS,
+    format_bytes,
+    next_minute,
+    time_element,
+)
 from ladderboard.server._problems import RequestRefused
 
 router = page_router()
@@ -370,7 +375,7 @@ def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
     starts = [phase["start"] for phase in summary["phases"] if phase["start"] is not None]
     soonest = min((start for start in starts if start > now), default=None)
     if soonest is not None:
-        return Markup("The board opens at {}.").format(time_element(soonest))
+        return Markup("The board opens at {}.").format(time_element(next_minute(soonest)))
     if summary["deadline"] is None:
         return Markup("The board takes no submissions now.")
     return Markup("The deadline was {}.").format(time_element(summary["deadline"]))

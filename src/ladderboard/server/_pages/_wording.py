@@ -15,6 +15,7 @@ from ladderboard._formatting import (
     format_promise,
     format_size,
     format_status,
+    format_time,
     round_up,
 )
 from ladderboard.bounds import NO_THEOREM
@@ -109,6 +110,15 @@ def parse_time(text: str) -> int:
     60
     """
     return int(datetime.fromisoformat(text).timestamp())
+
+
+def next_minute(time: str) -> str:
+    """Return an ISO 8601 time rounded up to the minute, for times from which something is allowed.
+
+    >>> next_minute("1970-01-01T00:01:01Z"), next_minute("1970-01-01T00:01:00Z")
+    ('1970-01-01T00:02:00Z', '1970-01-01T00:01:00Z')
+    """
+    return format_time(-(-parse_time(time) // 60) * 60)
 
 
 def relative_time(time: str, now: int) -> str:
@@ -243,6 +253,7 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
         return BoardState(
             label, "badge-wait", "The deadline has passed. The organiser will close the board."
         )
+    coming = next_minute(coming)
     sentence = Markup("Submissions open {}: {}.").format(
         relative_time(coming, now), time_element(coming)
     )
@@ -445,7 +456,7 @@ def _describe_phases(board: Mapping[str, Any]) -> str:
             f"in the phase {phase['name']} " if len(phases) > 1 else "",
             ""
             if phase["start"] is None
-            else Markup("from {} ").format(time_element(phase["start"])),
+            else Markup("from {} ").format(time_element(next_minute(phase["start"]))),
             "without an end"
             if phase["end"] is None
             else Markup("until {}").format(time_element(phase["end"])),
