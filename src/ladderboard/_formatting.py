@@ -201,7 +201,7 @@ def format_undetected_gains(gain: str) -> str:
     return f"Improvements smaller than about {gain} may not be detected."
 
 
-def format_promise(overfitting: float | None, hidden: float | None) -> str:
+def format_promise(overfitting: float | None, hidden: float | None, digits: int = 2) -> str:
     """Return what a certificate says of the score shown; an end that says nothing is None.
 
     >>> print(format_promise(0.0351, 0.049))
@@ -217,15 +217,41 @@ def format_promise(overfitting: float | None, hidden: float | None) -> str:
     too_good = (
         "The score shown may be too good by an unknown amount."
         if overfitting is None
-        else f"The score shown is at most {round_up(overfitting, 2)} too good."
+        else f"The score shown is at most {round_up(overfitting, digits)} too good."
     )
     better = (
         "The best model so far may be better by any amount."
         if hidden is None
-        else f"The best model so far may be up to {round_up(hidden, 2)} better than the score "
+        else f"The best model so far may be up to {round_up(hidden, digits)} better than the score "
         "shown."
     )
     return f"{too_good} {better}"
+
+
+def format_promise_beside(
+    ends: tuple[str, str],
+    score: str,
+    overfitting: float | None,
+    hidden: float | None,
+    *,
+    higher_is_better: bool,
+) -> str:
+    """Return the same beside an interval and a score: the distances between them as printed.
+
+    >>> print(format_promise_beside(("0.82", "0.99"), "0.91", 0.083, 0.073, higher_is_better=True))
+    The score shown is at most 0.09 too good. The best model so far may be up to 0.08 better than
+    the score shown.
+    >>> format_promise_beside(("0.01", "0.13"), "0.06", None, 0.047, higher_is_better=False)[-53:]
+    'so far may be up to 0.05 better than the score shown.'
+    """
+    low, high = (float(end) for end in ends)
+    below, above = (
+        max(round(width, 12), 0.0) for width in (float(score) - low, high - float(score))
+    )
+    too_good, better = (below, above) if higher_is_better else (above, below)
+    return format_promise(
+        None if overfitting is None else too_good, None if hidden is None else better, digits=3
+    )
 
 
 def format_list(words: Sequence[str], last: str = "and") -> str:

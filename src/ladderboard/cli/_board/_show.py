@@ -7,7 +7,7 @@ from ladderboard._formatting import (
     format_confidence,
     format_decimals,
     format_interval,
-    format_promise,
+    format_promise_beside,
     format_rank,
     format_status,
     round_up,
@@ -130,9 +130,16 @@ def _describe_bound(
     lower, upper = sorted((display.metric_value(low), display.metric_value(high)))
     limit = described["overfitting"]
     if display.is_narrow(lower, upper):
-        ends = ", ".join(format_interval(lower, upper, display.digits))
-        promise = format_promise(limit, described["hidden"])
-        return f"{sure}, the true {display.name} of the best model lies in [{ends}]. {promise}"
+        ends = format_interval(lower, upper, display.digits)
+        promise = format_promise_beside(
+            ends,
+            display.text(best),
+            limit,
+            described["hidden"],
+            higher_is_better=display.direction == "higher",
+        )
+        listed = ", ".join(ends)
+        return f"{sure}, the true {display.name} of the best model lies in [{listed}]. {promise}"
     if limit is not None and display.is_narrow(-limit, limit):
         return f"{sure}, the score shown is at most {round_up(limit, 2)} too good."
     return (

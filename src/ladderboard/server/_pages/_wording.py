@@ -12,7 +12,7 @@ from ladderboard._formatting import (
     format_confidence,
     format_interval,
     format_list,
-    format_promise,
+    format_promise_beside,
     format_size,
     format_status,
     format_time,
@@ -798,13 +798,17 @@ def explain_bound(
         )
     sure = f"With confidence {format_confidence(board['beta'])}"
     if not bound["vacuous"]:
-        low, high = format_interval(
-            bound["display"]["low"], bound["display"]["high"], display.digits
-        )
+        ends = format_interval(bound["display"]["low"], bound["display"]["high"], display.digits)
         promise = f"{sure}, the true {display.name} of the best model submitted so far lies "
-        promise += f"between {low} and {high}. "
+        promise += f"between {ends[0]} and {ends[1]}. "
         promise += (
-            format_promise(limit, board["bound"]["hidden"])
+            format_promise_beside(
+                ends,
+                display.text(point["released"]),
+                limit,
+                board["bound"]["hidden"],
+                higher_is_better=display.direction == "higher",
+            )
             if is_shown
             else "That is a model of a team that was disqualified, and is not shown."
         )
