@@ -296,6 +296,23 @@ def format_utc(seconds: int, *, up: bool = False) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def rough_duration(seconds: int) -> str:
+    """Return a duration in its largest unit, rounded down, at least one second.
+
+    >>> [rough_duration(seconds) for seconds in (90, 3 * 86400 + 7000, 400 * 86400, 0)]
+    ['1 minute', '3 days', '13 months', '1 second']
+    """
+    days = seconds // 86400
+    if days >= 730:  # two years
+        return format_count(days // 365, "year")
+    if days >= 60:
+        return format_count(days // 30, "month")
+    units = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    return next(
+        (format_count(seconds // unit, name) for unit, name in units if seconds >= unit), "1 second"
+    )
+
+
 def printable(text: object, *, keep: str = "") -> str:
     r"""Return a text with control characters escaped, which a terminal would act on.
 

@@ -1,6 +1,5 @@
 """``ladderboard board close``: closing, the final ranking, the bundle and the site."""
 
-import math
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,11 +11,11 @@ from ladderboard import server
 from ladderboard._formatting import (
     format_column,
     format_confidence,
-    format_count,
     format_intervals,
     format_rank,
     format_rank_range,
     format_utc,
+    rough_duration,
 )
 from ladderboard.cli._bundle import (
     confirm_closing,
@@ -168,7 +167,7 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
     echo(f"{board.slug} {'was closed before' if before else 'is closed for good'}.")
     deadline, now = board.rules.deadline, time.time()
     if not before and deadline is not None and deadline > now:
-        left = format_count(math.ceil((deadline - now) / 86_400), "day")
+        left = rough_duration(int(deadline - now))  # as the pages round it
         echo(f"Its deadline was {left} away: {format_utc(deadline)}.")
     if final is None:
         echo("There is no private split, so the standings are the final ranking.")

@@ -16,6 +16,7 @@ from ladderboard._formatting import (
     format_size,
     format_status,
     format_time,
+    rough_duration,
     round_up,
 )
 from ladderboard.bounds import NO_THEOREM
@@ -85,22 +86,6 @@ def count(number: int, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
     return f"{number:,} {plural}" if number else f"no {plural}"
-
-
-def rough_duration(seconds: int) -> str:
-    """Return a duration in its largest unit, rounded down, at least one second.
-
-    >>> [rough_duration(seconds) for seconds in (90, 3 * 86400 + 7000, 400 * 86400, 0)]
-    ['1 minute', '3 days', '13 months', '1 second']
-    """
-    days = seconds // 86400
-    if days >= 730:  # two years
-        return count(days // 365, "year")
-    if days >= 60:
-        return count(days // 30, "month")
-    return next(
-        (count(seconds // unit, name) for unit, name in _UNITS if seconds >= unit), "1 second"
-    )
 
 
 def parse_time(text: str) -> int:

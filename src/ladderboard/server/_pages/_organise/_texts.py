@@ -12,6 +12,7 @@ from ladderboard._formatting import (
     format_list,
     format_size,
     format_time,
+    rough_duration,
     shared_decimals,
 )
 from ladderboard.server._pages._wording import (
@@ -20,7 +21,6 @@ from ladderboard.server._pages._wording import (
     exact_duration,
     is_over,
     parse_time,
-    rough_duration,
     time_element,
 )
 
