@@ -259,6 +259,8 @@ def test_the_files_for_participants_are_replaced(run_cli, folder):
     (folder / "data/a b").write_text("x")
     refused = run_cli("board", "data", "first", folder)
     assert (refused.code, "The name of a data file" in refused.err) == (2, True)
+    refused = run_cli("board", "data", "first", folder / "data")  # would withdraw every file
+    assert (refused.code, "has no board.yaml. Give the board's folder" in refused.err) == (2, True)
 
 
 def test_a_folder_s_rules_take_back_earlier_amendments_after_a_yes_only(run_cli, folder):

@@ -36,13 +36,28 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
         f"first.bundle holds {head['entries']} entries, {OPENED}. Labels and submissions are not "
         "in it. Anyone with this file can check every score: "
         f"ladderboard verify first.bundle --head {head['hash']} "
-        "Publish it for your teams: put it into data/ in the board's folder DIR and run "
-        "ladderboard board data first DIR so that the page Verify offers it, or add --site DIR "
-        "for a page of its own."
+        "To offer it to your teams on the page Verify, from the board's folder DIR: "
+        "mkdir -p DIR/data cp first.bundle DIR/data/ ladderboard board data first DIR "
+        "Or on a page of its own: ladderboard board close first --site SITE"
     )
     bundle = read_bundle(tmp_path / "first.bundle")
     assert kinds(bundle) == ["bundle", "key", "standings", "finals", "teams"]
     assert bundle[0][1]["head"].hex() == head["hash"]
+
+
+def test_the_hints_at_the_close_can_be_pasted(run_cli, board, folder, tmp_path):
+    """They name the folder that is there, and a site publishes what the bundle does."""
+    folder.rename(tmp_path / "first")
+    output = run_cli("board", "close", "first", "--labels", "--yes").out
+    hints = [line.strip() for line in output.splitlines() if line.startswith("  ")][-4:]
+    assert hints == [
+        "mkdir -p first/data",
+        "cp first.bundle first/data/",
+        "ladderboard board data first first",
+        "ladderboard board close first --site SITE --labels",
+    ]
+    subprocess.run(["bash", "-ec", "\n".join(hints[:2])], check=True, cwd=tmp_path)
+    assert "first.bundle" in run_cli(*hints[2].split()[1:]).out
 
 
 def test_options_decide_what_the_bundle_contains(run_cli, board):

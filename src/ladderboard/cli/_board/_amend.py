@@ -105,6 +105,10 @@ def data(
     """
     from ladderboard.board import read_data_files  # noqa: PLC0415
 
+    if not (folder / "board.yaml").is_file():  # else data/ itself would withdraw all files
+        raise InvalidSetting(
+            f"{folder} has no board.yaml. Give the board's folder, which holds data/."
+        )
     paths = read_data_files(folder)
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)

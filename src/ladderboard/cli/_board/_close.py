@@ -1,5 +1,6 @@
 """``ladderboard board close``: closing, the final ranking, the bundle and the site."""
 
+import shlex
 import time
 from collections import Counter
 from pathlib import Path
@@ -138,11 +139,7 @@ def close(
     if path is not None and head is not None:
         echo_bundle(path, head, **parts)
         if written is None:
-            echo(
-                "Publish it for your teams: put it into data/ in the board's folder DIR and run",
-                f"  ladderboard board data {board} DIR",
-                "so that the page Verify offers it, or add --site DIR for a page of its own.",
-            )
+            _echo_publishing(board, path, parts)
     if written is not None:
         echo_site(written, **parts)
 
@@ -173,6 +170,24 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
         echo("There is no private split, so the standings are the final ranking.")
     else:
         echo_finals(final, board.rules)
+
+
+def _echo_publishing(board: str, bundle: Path, parts: dict[str, bool]) -> None:
+    """Print how the page Verify, or a site, offers a bundle; paths are real where they are known.
+
+    A site holds a bundle of its own, so its command repeats what this one publishes.
+    """
+    folder = board if Path(board, "board.yaml").is_file() else "DIR"
+    options = "".join(f" --{part}" for part, included in parts.items() if included)
+    echo(
+        "To offer it to your teams on the page Verify"
+        + (", from the board's folder DIR:" if folder == "DIR" else ":"),
+        f"  mkdir -p {folder}/data",
+        f"  cp {shlex.quote(str(bundle))} {folder}/data/",
+        f"  ladderboard board data {board} {folder}",
+        "Or on a page of its own:",
+        f"  ladderboard board close {board} --site SITE{options}",
+    )
 
 
 def _write_bundle(board: "Board", path: Path, parts: dict[str, bool]) -> "ChainHead":
