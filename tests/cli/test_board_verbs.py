@@ -449,3 +449,10 @@ def test_an_invitation_is_not_a_token(run_cli, live_server, monkeypatch, predict
     assert "This is an invitation, not a token." in words
     assert f"{live_server.url}/boards/{live_server.slug}/join" in words
     assert invitation not in words
+    monkeypatch.delenv("LADDERBOARD_TOKEN")
+    address = f"{live_server.url}/boards/{live_server.slug}"
+    refused = run_cli("login", address, piped=f"{address}/join#{invitation}\n".encode())
+    assert refused.code != 0
+    words = " ".join(refused.err.split())
+    assert "This is an invitation, not a token." in words
+    assert invitation not in words

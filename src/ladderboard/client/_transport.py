@@ -310,7 +310,7 @@ class BaseClient:
             token = self._access.token_for(request.board)
             reason = "This needs a token." if token is None else f"{_INVALID} on this board."
             address = f"{self.url}/boards/{request.board}"
-            if token is not None and token.startswith("lb_invitation_"):
+            if token is not None and "lb_invitation_" in token:
                 return NotAllowed(
                     "This is an invitation, not a token. Join with it once, and keep the token "
                     f"that you get: {address}/join"
