@@ -513,3 +513,15 @@ def test_several_invitations_are_links_valid_until_the_deadline(empty_server, op
     assert listed.count("new team") == 3
     assert listed.count('datetime="2027-02-14T08:00:00Z"') == 5  # also in the head and the hint
     page.send_refused("invite", 422, "At most 100 invitations", days="7", count="101")
+    page.send("invite", days="7")
+    board, caller = live_server.boards.open(live_server.slug), Caller(Role.ORGANISER)
+    for end in ("2027-01-01", "2027-03-14"):  # the one for a week does not follow the deadline
+        board.amendments.amend(caller, {"end": f"{end}T08:00:00Z"})
+    listed = page.get("/invitations").text
+    assert (listed.count("new team"), listed.count("2027-02-14")) == (4, 0)
+    assert listed.count('datetime="2027-03-14T08:00:00Z"') == 5
+    assert board.teams.register("Late", links[0].partition("#")[2]).token
+    board.closer.close(caller)
+    listed = page.get("/invitations").text
+    assert "The board is closed: nobody can join any more" in listed
+    assert "Revoke" not in listed

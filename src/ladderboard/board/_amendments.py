@@ -13,7 +13,11 @@ from ladderboard import _settings
 from ladderboard.board._access import check_permission, recount_pooled
 from ladderboard.board._folder import read_table
 from ladderboard.board._model import RECORD, RecordRow
-from ladderboard.board._people import NAMELESS_VISIBILITIES, disambiguate_team_names
+from ladderboard.board._people import (
+    NAMELESS_VISIBILITIES,
+    disambiguate_team_names,
+    move_invitations_with_deadline,
+)
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     clear_releases,
@@ -156,6 +160,7 @@ class Amendments:
                 and after.visibility not in NAMELESS_VISIBILITIES
             ):
                 disambiguate_team_names(view)
+            move_invitations_with_deadline(view, transaction.now, before.deadline, after.deadline)
             update_board(
                 view,
                 rules=to_json(after.describe()),

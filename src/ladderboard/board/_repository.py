@@ -723,6 +723,10 @@ _END_TEAM_CREDENTIALS = (
 _END_ALL_OF_TEAM = (
     "UPDATE main.credential SET ended = ? WHERE book = ? AND team = ? AND ended IS NULL"
 )
+_MOVE_INVITATIONS = (
+    "UPDATE main.credential SET expires = ? "
+    "WHERE book = ? AND role = 'invitation' AND ended IS NULL AND expires = ?"
+)
 _END_SERVER_ORGANISERS = (
     "UPDATE main.credential SET ended = ? "
     "WHERE book IS NULL AND role = 'organiser' AND ended IS NULL"
@@ -760,6 +764,11 @@ def end_team_credentials(view: WriteView, team: int, now: int) -> None:
 def end_all_of_team(view: WriteView, team: int, now: int) -> None:
     """Revoke all tokens and invitations of a team."""
     view.execute(_END_ALL_OF_TEAM, (now, view.book_id, team))
+
+
+def move_invitations(view: WriteView, before: int, after: int) -> None:
+    """Let unused invitations for new teams that expire at one time expire at another."""
+    view.execute(_MOVE_INVITATIONS, (after, view.book_id, before))
 
 
 def find_credential(query: Query, hashed: bytes) -> ScopedCredential | None:

@@ -8,6 +8,7 @@ from ladderboard.board._people._teams import (
     Teams,
     TeamWithToken,
     disambiguate_team_names,
+    move_invitations_with_deadline,
     new_credential,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "caller_of",
     "disambiguate_team_names",
     "forget_erased",
+    "move_invitations_with_deadline",
     "new_credential",
 ]

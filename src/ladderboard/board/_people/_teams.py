@@ -31,6 +31,7 @@ from ladderboard.board._repository import (
     insert,
     list_teams_with_duplicate_names,
     list_valid_credentials,
+    move_invitations,
     next_team_number,
     read_board,
     read_board_and_team,
@@ -320,6 +321,14 @@ def disambiguate_team_names(view: WriteView) -> None:
         )
         shown_name = next(free, names[-1])
         update_team(view, team.number, name=shown_name, folded=comparable_name(shown_name))
+
+
+def move_invitations_with_deadline(
+    view: WriteView, now: int, before: int | None, after: int | None
+) -> None:
+    """Let unused invitations that end at the deadline end at the new one, if there is one."""
+    if before is not None and after not in {None, before}:
+        move_invitations(view, before, min(after, now + _MAX_DAYS * 86400))
 
 
 def new_credential(
