@@ -213,6 +213,8 @@ def warnings_of(folder, monkeypatch, rules, now=0.0, **files):
 
 
 DEADLINE = "end: 2027-01-31T00:00:00Z\n"
+DAILY = RULES + DEADLINE + "window: {submissions: 5, days: 1}\n"
+WEEKS_BEFORE = read_time("", "2027-01-09T12:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -226,6 +228,10 @@ DEADLINE = "end: 2027-01-31T00:00:00Z\n"
         (RULES + "mechanism: {name: one_bit, step: 0.01}\n", 0, "standings show only who improved"),
         (RULES + "mechanism: {name: noisy, sd: 0.1}\n", 0, "Nothing can be promised for noisy"),
         (RULES + DEADLINE, read_time("", "2027-01-30T23:59:59Z"), None),
+        (DAILY, WEEKS_BEFORE, "window allows a team 110 submissions until the deadline, and 20 "),
+        (DAILY, read_time("", "2027-01-23T00:00:00Z"), None),
+        (DAILY, 0, None),  # years away
+        (DAILY + "per_team: 10\n", WEEKS_BEFORE, None),  # chosen
     ],
 )
 def test_warnings(folder, monkeypatch, rules, now, expected):

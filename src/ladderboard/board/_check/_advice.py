@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
 _MIN_CLASS_SIZE = 50  # with fewer, a normal law fits an error badly
+_MAX_DAYS = 366  # until a deadline that is meant
 _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
@@ -317,7 +319,7 @@ def _iter_rising(number: int) -> Iterator[int]:
 
 
 def find_warnings(
-    folder: BoardFolder, promise: BoardPromise, about_sample: Iterable[str] = ()
+    folder: BoardFolder, promise: BoardPromise, now: float, about_sample: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield warnings for the organiser, a sentence or two each."""
     rules = folder.rules
@@ -332,6 +334,7 @@ def find_warnings(
             f"{rules.questions:,}: {rules.share:,} are reserved for each team, and the "
             f"other {rules.pool:,} are first come, first served."
         )
+    yield from _short_share(rules, now)
     gap = promise.baseline_gap
     if gap is not None and gap / 4 < promise.visible_step <= gap:
         yield f"The board is coarse: {_compare_with_gap(promise)}"
@@ -350,6 +353,29 @@ def find_warnings(
         yield (
             "No row is private, so there will be no final ranking on untouched rows. Add a column "
             "split with public and private to get one."
+        )
+
+
+def _short_share(rules: Rules, now: float) -> Iterator[str]:
+    """Yield a warning if teams that submit as often as allowed run out long before the deadline.
+
+    Not if the limit of a team was chosen, or the deadline is years away and so none at all.
+    """
+    window, deadline = rules.window, rules.deadline
+    if window is None or deadline is None or rules.per_team != rules.equal_part:
+        return
+    if deadline - now > _MAX_DAYS * 86_400:
+        return
+    spans = (
+        (phase.end or now) - max(now if phase.start is None else phase.start, now)
+        for phase in rules.phases
+    )
+    allowed = sum(window.questions * math.ceil(max(span, 0) / window.seconds) for span in spans)
+    if allowed > 2 * rules.share:
+        yield (
+            f"window allows a team {allowed:,} submissions until the deadline, and {rules.share:,} "
+            "are reserved for each team: they may be used up long before. Raise submissions, or "
+            "let window allow fewer."
         )
 
 

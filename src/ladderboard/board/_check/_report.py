@@ -163,6 +163,7 @@ def check_board(
     seed
         The seed of the simulated attacks.
     """
+    now = time.time() if now is None else now
     if not isinstance(folder, BoardFolder):
         path = Path(folder)
         try:
@@ -192,9 +193,9 @@ def check_board(
             *(problem for wrong in graded.values() for problem in wrong),
             *grader.check_data(),
             *find_mechanism_problems(folder, promise),
-            *_find_past_deadline(folder, time.time() if now is None else now),
+            *_find_past_deadline(folder, now),
         ),
-        warnings=tuple(find_warnings(folder, promise, _sample_warnings(grader))),
+        warnings=tuple(find_warnings(folder, promise, now, _sample_warnings(grader))),
         facts=tuple(facts),
         promise=promise,
         attacks=()
