@@ -359,7 +359,7 @@ def test_the_final_ranking_shows_rank_changes(live_server):
     assert "Your best public zero-one loss was 0.03, public rank 1, after 1 submission." in overview
     text = get_page(live_server, path="/leaderboard").text
     assert "With confidence 95%, all intervals contain the true zero-one loss" in text
-    assert "they hold together, so they are wider than the public bars" in text
+    assert "They count all teams at once, so they are wider than the public bars" in text
     (bob, ada) = table_rows(text, "finals")
     assert [*bob[:3], *bob[4:]] == ["1", "Bob", "0.05", "1", "2", "▲ up 1"]
     assert [*ada[:3], *ada[4:]] == ["2", "Ada", "0.30", "2", "1", "▼ down 1"]

@@ -323,7 +323,7 @@ def test_an_interrupted_close_can_be_resumed(live_server, organiser_page):
 
     board.queue.run(cut)
     page = organiser_page.get().text
-    assert "Closing was cut short" in page
+    assert "Closing was interrupted" in page
     assert "Close the board for good" in organiser_page.get("/settings/close").text
     organiser_page.send_accepted("resume", "resumed")
     assert board_status(live_server) == "open"

@@ -528,7 +528,11 @@ class View:
         """Return the final ranking of a closed board."""
         row = self._board.row()
         if row.final is None or row.status != "closed":
-            raise NotFound("There is no final ranking before the board is closed.")
+            raise NotFound(
+                "This board has no final ranking, because it has no private rows."
+                if row.status == "closed"
+                else "The final ranking is published when the board is closed."
+            )
         if self._is_hidden(row):
             raise NotAllowed(_HIDDEN_MESSAGE)
         final: dict[str, Any] = json.loads(row.final)

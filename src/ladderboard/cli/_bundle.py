@@ -66,8 +66,8 @@ def confirm(action: str, warning: str, name: str, verb: str) -> None:
     """Show a warning at a terminal, and ask for a name to be typed; raise without one."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InvalidSetting(
-            f"{action} cannot be undone, and stdin is not a terminal to confirm it; give --yes to "
-            "go ahead. Nothing was changed."
+            f"{action} cannot be undone, and there is no terminal to ask for confirmation; give "
+            "--yes to go ahead. Nothing was changed."
         )
     typer.echo("\n".join(wrap_lines(warning)), err=True)
     typer.echo(f"Type {printable(name)} to {verb} it: ", nl=False, err=True)

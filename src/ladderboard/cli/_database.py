@@ -158,9 +158,9 @@ def _check_database_file(file: Path, *, create: bool) -> None:
         return
     if not create:
         raise InvalidSetting(
-            f"There is no database {file}. Is it in another folder, or did you give another "
-            f"--database or {DATABASE_VARIABLE}? To create one: ladderboard board create DIR, or "
-            "ladderboard serve DIR."
+            f"There is no database {file}. If it is in another folder or has another name, give "
+            f"its path with --database or in {DATABASE_VARIABLE}. To create one: ladderboard board "
+            "create DIR, or ladderboard serve DIR."
         )
     if not file.parent.is_dir():
         raise InvalidSetting(f"There is no directory {file.parent} for the database.")

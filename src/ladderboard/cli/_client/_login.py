@@ -46,7 +46,10 @@ def login(
         typer.Option(metavar="NAME", help="The board that the token is for."),
     ] = None,
     default: Annotated[
-        bool, typer.Option("--default", help="Make this the default server, as the first one is.")
+        bool,
+        typer.Option(
+            "--default", help="Make this the default server; otherwise it is the first one."
+        ),
     ] = False,
     forget: Annotated[
         bool,

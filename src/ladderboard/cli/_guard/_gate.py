@@ -442,7 +442,7 @@ def status(
     *,
     check: Annotated[
         bool,
-        typer.Option("--check", help="First recompute every verdict from the secret side."),
+        typer.Option("--check", help="First recompute every verdict from the stored secrets."),
     ] = False,
     key_file: KeyFile = None,
     as_json: AsJson = False,
@@ -484,5 +484,5 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         )
     if checked is not None:
         answers = format_count(checked, "answer")
-        lines += ["", f"Checked: {answers} recomputed from the secret side."]
+        lines += ["", f"Checked: {answers} recomputed from the stored secrets."]
     return lines

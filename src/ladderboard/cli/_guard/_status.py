@@ -29,7 +29,7 @@ def status(
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="First recompute every release from the key and the secret side."
+            "--check", help="First recompute every release from the stored key and secrets."
         ),
     ] = False,
     key_file: KeyFile = None,
@@ -44,7 +44,7 @@ def status(
 
 def _describe_check(recomputed: int, asked: int) -> str:
     if recomputed == asked:
-        return f"Checked: all {asked:,} releases were recomputed from the key and the secret side."
+        return f"Checked: all {asked:,} releases were recomputed from the stored key and secrets."
     return (
         f"Checked: all {asked:,} entries match their commitments, and their states are consistent. "
         "Releases of this mechanism cannot be recomputed from the stored data."

@@ -415,8 +415,8 @@ def _describe_answers(board: Mapping[str, Any], mechanism: Mechanism) -> str:
         )
     if is_shared:
         return (
-            "The whole board has one ladder: a new score is shown only when a submission beats the "
-            "best of all teams. For all other submissions the best is unchanged."
+            "All teams share one best score: a new score is shown only when a submission beats it. "
+            "Otherwise the best is unchanged."
         )
     return (
         "Each team has its own ladder: a new score is shown when a submission beats that team's "
