@@ -170,7 +170,7 @@ def test_board_and_team_use_the_same_settings(served, run_cli, folder, config, m
     assert run_cli("team", "add", "first", "Team 1").code == 0
     # Options for another database and its key take precedence.
     result = run_cli("board", "list", "--database", "none.db")
-    assert "There is no database none.db. Is it in another folder" in " ".join(result.err.split())
+    assert "There is no database none.db. If it is in another" in " ".join(result.err.split())
     monkeypatch.delenv("LADDERBOARD_CONFIG")
     monkeypatch.setenv("LADDERBOARD_DATABASE", str(config.parent / "boards.db"))
     result = run_cli("board", "list")
