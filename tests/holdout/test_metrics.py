@@ -239,3 +239,25 @@ def test_without_a_metric_values_and_intervals_are_losses(tmp_path):
     assert reply.interval == (reply.bound.low, reply.bound.high)
     assert guard.interval == (guard.certificate.low, guard.certificate.high)
     assert "interval" not in reply.describe()
+
+
+@pytest.mark.parametrize("case", ["roc_auc", "accuracy", "zero_one", "weighted"])
+def test_the_interval_of_a_repeated_answer_is_about_the_best_now(tmp_path, case):
+    options = {"weight": 1 + np.arange(N) % 3} if case == "weighted" else {"metric": case}
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=9, key=KEY, **options)
+    if case == "roc_auc":
+        worse, better = scores_with_auc(0.6, 1), scores_with_auc(0.9, 2)
+    else:
+        worse, better = (LABELS ^ (np.arange(N) % often == 0) for often in (2, 10))
+    first, second = guard.ask(worse), guard.ask(better)
+    assert second.improved
+    again = guard.ask(worse)
+    assert (again.again, again.value) == (True, first.value)
+    assert again.interval == second.interval == guard.interval
+    assert (again.bound.low, again.bound.high) == (second.bound.low, second.bound.high)
+    assert pickle.loads(pickle.dumps(again)).interval == again.interval
+    with GuardServer(guard) as server, lb.Holdout.connect(server.url) as remote:
+        answer = remote.ask(worse)
+        assert (answer.again, answer.value) == (True, first.value)
+        assert answer.interval == pytest.approx(again.interval)
+    guard.close()

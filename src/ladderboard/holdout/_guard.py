@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ladderboard import _settings
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from ladderboard.bounds import Certificate
     from ladderboard.holdout._file import GuardFile
     from ladderboard.holdout._remote import RemoteHoldout
+    from ladderboard.holdout._reply import Interval
     from ladderboard.holdout._scorer import Scorer
-    from ladderboard.ledger import Book, LedgerEnvironment
+    from ladderboard.ledger import Book, ChainState, LedgerEnvironment
     from ladderboard.losses import Loss, Metric
     from ladderboard.mechanisms import Mechanism
 
@@ -225,10 +226,22 @@ class Holdout(OpenFile):
             texts = loss_texts(release, outcome.smallest_gain, shown)
             self._last_texts = shown_numbers, texts
 
+        def read_best() -> tuple[ChainState, float | None]:
+            return self._book.chain_state_and_value(name)
+
+        # The best may have improved since an answer that is repeated: its bound and interval are
+        # about the best now, from one reading.
+        best_now = cache(read_best) if outcome.repeated else None
+
         def certify() -> Certificate:
-            if outcome.repeated:  # the best may have improved since then
-                return self._current_certificate(name)
-            return meter.certificate(release.value)
+            if best_now is None:
+                return meter.certificate(release.value)
+            chain_state, best = best_now()
+            return Meter.of(self._book, chain_state).certificate(best)
+
+        def locate(bound: Certificate) -> Interval | None:
+            best = release.value if best_now is None else best_now()[1]
+            return metric_interval(bound, shown=shown, released=best)
 
         return Reply(
             released=release.value,
@@ -249,7 +262,7 @@ class Holdout(OpenFile):
             proven=release.proven,
             metric=None if shown is None else shown["title"],
             value=metric_value(release.value, shown),
-            locate=partial(metric_interval, shown=shown, released=release.value),
+            locate=locate,
         )
 
     def ladder(self, name: str) -> Holdout:

@@ -32,6 +32,8 @@ from ladderboard.mechanisms import mechanism as mechanism_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ladderboard.holdout._reply import Interval
+
 _ROOT = "/api/v1/guard"
 _GATE_ROOT = "/api/v1/gate"
 _TIMEOUT = 300.0
@@ -109,12 +111,16 @@ class RemoteHoldout(_Remote):
         answer = self._transport.post(f"{_ROOT}/questions{query}", data, media_type)
         with _reading_answer(self._transport.url):
             bound, released = Certificate.read(answer["bound"]), _optional_float(answer["released"])
-            has_metric = answer.get("metric") is not None
-            interval = (
-                _optional_ends(answer.get("interval"))  # a guard of an older version sends none
-                if has_metric
-                else metric_interval(bound, shown=None, released=released)
-            )
+            has_metric, again = answer.get("metric") is not None, bool(answer["again"])
+            interval = _optional_ends(answer.get("interval"))  # older versions send none
+
+            def locate(bound: Certificate) -> Interval | None:
+                if has_metric:
+                    return interval
+                if again and bound.differences:  # from the best now, which the answer lacks
+                    return self._in_ladder(name).interval
+                return metric_interval(bound, shown=None, released=released)
+
             return Reply(
                 released=released,
                 improved=bool(answer["improved"]),
@@ -123,17 +129,20 @@ class RemoteHoldout(_Remote):
                 reason=_check_sentence(answer["reason"]),
                 score=_optional_float(answer["score"]),
                 ladder=str(answer["ladder"]),
-                again=bool(answer["again"]),
+                again=again,
                 certify=lambda: bound,
                 proven=None if answer.get("proven") is None else bool(answer["proven"]),
                 metric=str(answer["metric"]) if has_metric else None,
                 value=_optional_float(answer.get("value")) if has_metric else released,
-                locate=lambda _: interval,
+                locate=locate,
             )
 
     def ladder(self, name: str) -> RemoteHoldout:
         """Return another ladder on the same holdout and budget; its first question starts it."""
         check_ladder_name(name)
+        return self._in_ladder(name)
+
+    def _in_ladder(self, name: str) -> RemoteHoldout:
         other = type(self)(transport=self._transport, ladder=name)
         other._opening = self._opening  # noqa: SLF001 - same class
         return other

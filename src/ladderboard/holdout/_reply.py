@@ -68,7 +68,8 @@ class Reply:
         ``released`` in that metric; the loss itself without one.
 
     ``bound`` is the certificate for the best model asked so far on this ladder, about its loss;
-    ``interval`` is the same interval in the metric.
+    ``interval`` is the same interval in the metric. Both are about the best now, also if
+    ``released`` and ``value`` repeat an earlier answer.
     """
 
     released: float | None

@@ -120,8 +120,9 @@ def _refuse_file_options(predictions: str, form: str | None) -> None:
 def _summarise_reply(reply: "Reply") -> list[tuple[str, str]]:
     on = f" on ladder {escape_markdown(reply.ladder)}" if reply.ladder else ""
     name = "loss" if reply.metric is None else escape_markdown(reply.metric)
+    then = " at that time" if reply.again else ""  # the interval below is about the best now
     return [
-        (f"best {name}", "at the close" if reply.value is None else f"{reply.value:.6g}"),
+        (f"best {name}{then}", "at the close" if reply.value is None else f"{reply.value:.6g}"),
         ("improved", "yes" if reply.improved else "no"),
         ("question", f"{reply.question:,}{on}"),
         ("questions left", f"{reply.remaining:,}"),
