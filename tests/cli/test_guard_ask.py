@@ -172,6 +172,8 @@ def test_a_summary_is_appended(run_guard, guard_folder):
     assert title == "true loss of the best, with confidence 95%"
     low, high = map(float, interval.strip("[]").split(", "))
     assert low < 0.25 < high
+    run_guard("ask", "guard.db", "good.csv", "--summary", summary)
+    assert "| best loss at that time | 0.25 |" in summary.read_text()
 
 
 def test_a_refusal_is_in_the_summary_too(run_guard, guard_folder):

@@ -76,6 +76,7 @@ def test_status_before_the_first_question(run_guard, guard_folder):
     output = run_guard("status", "guard.db").out
     assert "No questions were asked yet." in output
     assert "0 of 5 questions used, 5 left" in output
+    assert "confidence" not in output
 
 
 def test_ladders_are_listed(run_guard, guard_folder):

@@ -207,6 +207,11 @@ def test_guard_reply_and_status_agree_in_the_metric(tmp_path, metric):
     title = lb.metric(metric).title
     assert guard.metric == title
     assert "best" not in repr(guard)  # nothing was asked
+    assert str(guard.status()) == "No questions were asked yet. 9 questions left."
+    assert guard.interval is guard.status().interval is None
+    assert guard.status().describe()["interval"] is None
+    with GuardServer(guard) as server, lb.Holdout.connect(server.url) as remote:
+        assert remote.interval is remote.status().interval is None
     scores = scores_with_auc(0.9, 1)
     reply = guard.ask(scores if metric == "roc_auc" else LABELS ^ (np.arange(N) % 5 == 0))
     status = guard.status()

@@ -11,6 +11,7 @@ from ladderboard.holdout._open_file import OpenFile, create_file
 from ladderboard.holdout._reply import (
     Reply,
     ReplyTexts,
+    best_interval,
     format_reply,
     format_risk,
     loss_texts,
@@ -308,11 +309,11 @@ class Holdout(OpenFile):
     def interval(self) -> tuple[float, float] | None:
         """Where the best true value lies: the ends of ``certificate`` in the metric.
 
-        None if the released value is withheld, or if nothing is promised.
+        None before the first answer, if the released value is withheld, or if nothing is promised.
         """
         chain_state, value = self._book.chain_state_and_value(self._name)
         bound = Meter.of(self._book, chain_state).certificate(value)
-        return metric_interval(bound, shown=self._shown, released=value)
+        return best_interval(bound, shown=self._shown, released=value)
 
     @property
     def certificate(self) -> Certificate:

@@ -13,7 +13,7 @@ from ladderboard import _settings
 from ladderboard.bounds import Certificate
 from ladderboard.errors import GuardUnreachable, InvalidInput
 from ladderboard.holdout._payload import encode_predictions
-from ladderboard.holdout._reply import Reply, metric_interval, metric_value
+from ladderboard.holdout._reply import Reply, best_interval, metric_interval, metric_value
 from ladderboard.holdout._status import (
     InputKind,
     LadderStatus,
@@ -210,7 +210,7 @@ class RemoteHoldout(_Remote):
     def interval(self) -> tuple[float, float] | None:
         """Where the best true value lies: the ends of ``certificate`` in the metric."""
         summary = self.summary()
-        return metric_interval(summary.bound, shown=self._shown, released=summary.released)
+        return best_interval(summary.bound, shown=self._shown, released=summary.released)
 
     @property
     def certificate(self) -> Certificate:

@@ -233,6 +233,15 @@ def metric_interval(
     return low, high
 
 
+def best_interval(
+    bound: Certificate, *, shown: Mapping[str, Any] | None, released: float | None
+) -> Interval | None:
+    """Return the interval of the best so far; None also while the loss is 1, as at the start."""
+    if released is not None and released >= 1:
+        return None
+    return metric_interval(bound, shown=shown, released=released)
+
+
 def _displayed_ends(
     bound: Certificate, shown: Mapping[str, Any] | None, released: float
 ) -> Interval:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from ladderboard import _settings
 from ladderboard.errors import InvalidSetting
 from ladderboard.holdout._reply import (
+    best_interval,
     describe_bound,
     format_remaining,
     format_risk,
-    metric_interval,
     metric_value,
 )
 from ladderboard.losses import uses_labels
@@ -306,20 +306,21 @@ class Status:
     def interval(self) -> tuple[float, float] | None:
         """Where the best true value lies: the ends of ``certificate`` in the metric.
 
-        None if every value is withheld, or if nothing is promised.
+        None before the first answer, if every value is withheld, or if nothing is promised.
         """
-        return metric_interval(self.certificate, shown=self._shown, released=self.released)
+        return best_interval(self.certificate, shown=self._shown, released=self.released)
 
     def __str__(self) -> str:
         """Return the best, what is guaranteed, and the questions left, as sentences."""
-        best = f"The best: {format_risk(self.released, self._shown)}."
+        left = format_remaining(self.meter.remaining)
+        left = f"{left[0].upper()}{left[1:]}."
         if not self.meter.chain_state.asked:
-            best = "No questions were asked yet."
-        elif self.released is None:
+            return f"No questions were asked yet. {left}"
+        best = f"The best: {format_risk(self.released, self._shown)}."
+        if self.released is None:
             best = "The best is published at the close."
         bound = describe_bound(self.certificate, self._shown, self.released)
-        left = format_remaining(self.meter.remaining)
-        return f"{best} {bound} {left[0].upper()}{left[1:]}."
+        return f"{best} {bound} {left}"
 
     def smallest_visible_gain(self, ladder: str | None = None) -> float:
         """Return the gain that the next question must have to be shown 19 times out of 20.
@@ -357,7 +358,7 @@ class Status:
     def describe(self) -> dict[str, Any]:
         """Return all fields as JSON-able values."""
         opening, chain_state, bound = self.opening, self.meter.chain_state, self.certificate
-        interval = metric_interval(bound, shown=self._shown, released=self.released)
+        interval = best_interval(bound, shown=self._shown, released=self.released)
         return {
             "n": opening["n"],
             "loss": opening["loss"],

@@ -107,11 +107,11 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         lines += wrap_lines(f"The best {name} after each question.")
     if len(current.ladders) > 1:
         lines += ["", *_ladder_table(current.ladders, width, shown)]
-    bound = current.certificate
-    sentence = describe_bound(bound, shown, current.released)
-    lines += ["", *wrap_lines(sentence)]
-    if not is_too_wide(bound, shown, current.released):
-        lines += describe_assumptions(bound)
+    if state.asked:
+        bound = current.certificate
+        lines += ["", *wrap_lines(describe_bound(bound, shown, current.released))]
+        if not is_too_wide(bound, shown, current.released):
+            lines += describe_assumptions(bound)
     lines += ["", f"commitment {current.commitment}", f"head       {current.head}"]
     return lines if checked is None else [*lines, "", _describe_check(checked, state.asked)]
 
