@@ -10,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ladderboard as lb
 from support.tutorials import (
     check_same_output,
     clean_environment,
     commands,
     run_commands,
     run_tutorial,
+    steps,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,29 @@ def environment(tmp_path):
 )
 def test_a_tutorial(name, unchecked, tmp_path, environment):
     run_tutorial(name, tmp_path / "empty", environment, unchecked=unchecked)
+
+
+def test_the_interval_in_first_guard(tmp_path, monkeypatch, environment):
+    page = (ROOT / "docs/tutorials/first-guard.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    for name, text in steps(page):
+        if name:
+            Path(name).write_text(text)
+
+    def run(name):
+        command = [sys.executable, name]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    run("make_data.py")
+    # The noise of this key gives the best scores on the page.
+    created = lb.Holdout.create("guard.db", "labels.csv", questions=100, key=bytes(32))
+    with contextlib.closing(created) as guard:
+        values = [guard.ask(f"{name}.csv").value for name in ("first", "second", "third")]
+    assert values == [0.335, 0.335, 0.06]
+    assert run("search.py").stdout in page
+    _, _, bullets = page.partition("- **The best release**")
+    assert "**At most 0.038 too good**" in bullets
+    assert "**Up to 0.048 better**" in bullets
 
 
 def test_the_files_and_commands_of_make_a_board(tmp_path, environment):
