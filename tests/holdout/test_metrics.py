@@ -131,7 +131,18 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         lb.Holdout.create(tmp_path / "c.db", **{**common, "metric": "rmse"})
     with pytest.raises(InvalidSetting, match="example by example"):
         lb.Gate.create(tmp_path / "d.db", labels=LABELS, looks=9, loss="roc_auc")
+    for choice in ({"metric": "rmse"}, {"loss": "rmse"}, {"metric": {"name": "rmse"}}):
+        with pytest.raises(InvalidSetting, match=hint):
+            lb.Gate.create(tmp_path / "e.db", labels=LABELS, looks=9, **choice)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["name", "loss"])
+def test_a_description_of_a_metric_keeps_its_name(tmp_path, key):
+    described = {key: "rmse", "range": [0, 1]}
+    guard = lb.Holdout.create(tmp_path / "g.db", LABELS, questions=9, metric=described)
+    assert str(guard.ask(LABELS * 0.9)).startswith("The best is now RMSE 0.")
+    guard.close()
 
 
 @pytest.mark.parametrize("metric", ["zero_one", "accuracy", "f1_macro"])

@@ -154,13 +154,17 @@ class Gate(OpenFile):
             if labels is not None and ids is None and not hasattr(labels, "read"):
                 labels, ids = None, labels
             loss = "score"
+        if metric is not None:
+            chosen = metric_of(metric)
+            chosen.check_settings()
+            loss = chosen.loss
         return cls(
             *create_file(
                 path,
                 labels,
                 budget=looks,
                 ladders=1,
-                loss=loss if metric is None else metric_of(metric).loss,
+                loss=loss,
                 columns=columns,
                 parts={"ids": ids, "group": group, "weight": weight, "kind": kind},
                 classes=classes,

@@ -568,9 +568,13 @@ def metric(
     5.0
     >>> metric({"sum": {"accuracy": 0.7, "brier": 0.3}}).value([0, 1], [0.2, 0.4])
     0.41
+    >>> metric({"name": "rmse", "range": (0, 100)}).title
+    'RMSE'
     """
     if isinstance(name, Metric) and not params:
         return name
+    if isinstance(name, Mapping):
+        name, params = _read_description(name, params)
     if not isinstance(name, str):
         built = loss(name, **params)  # type: ignore[arg-type]
         return _show_sum(built) if isinstance(built, WeightedSum) else Metric(built.name, built)
@@ -645,23 +649,32 @@ def loss(name: str | Loss | Mapping[str, Any] | Callable[..., Any], /, **params:
             )
         return name
     if isinstance(name, str):
-        built = metric(name, **params).loss
-        built.check_settings()
-        return built
+        chosen = metric(name, **params)
+        chosen.check_settings()
+        return chosen.loss
     if callable(name):
         return _create_loss(Custom, "custom", {"function": name, **params})
+    key, settings = _read_description(name, params)
+    return loss(key, **settings)
+
+
+def _read_description(
+    description: Mapping[str, Any], params: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    """Return the name of a loss or a metric, and its settings."""
     try:
-        settings = {**name, **params}
+        settings = {**description, **params}
     except TypeError:
         raise InvalidSetting(
-            f"A loss must be a name, a function or a description; got {_settings.safe_repr(name)}."
+            "A loss must be a name, a function or a description; got "
+            f"{_settings.safe_repr(description)}."
         ) from None
     if "sum" in settings and "loss" not in settings:
         settings = {"loss": WeightedSum.name, "parts": settings.pop("sum"), **settings}
-    key = settings.pop("loss", None)
+    key = settings.pop("loss" if "loss" in settings else "name", None)
     if not isinstance(key, str) or not all(isinstance(setting, str) for setting in settings):
-        raise InvalidSetting('A description of a loss needs its name under "loss".')
-    return loss(key, **settings)
+        raise InvalidSetting('A description of a loss needs its name under "loss" or "name".')
+    return key, settings
 
 
 def _create_loss(kind: type[Loss], name: str, params: dict[str, Any]) -> Loss:
