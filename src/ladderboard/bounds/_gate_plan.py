@@ -18,6 +18,7 @@ from ladderboard.bounds._paired import (
     price_with_beta,
     required_net_wins,
 )
+from ladderboard.errors import InvalidSetting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,13 +90,18 @@ class GatePlan:
                 f"It needs {first.least_differing} wins without "
                 f"a loss at the first look, and {last.least_differing} at the last."
             )
-        if self.wanted is not None:
-            parts = [
-                f"{'more than a million' if count is None else f'{count:,}'} at look {row.look}"
-                for row, count in zip(self.rows, self.needed, strict=True)
-            ]
-            lines.append(f"Examples that a gain of {self.wanted:g} needs: {', '.join(parts)}.")
-        return lines
+        return [*lines, self.size_sentence] if self.size_sentence else lines
+
+    @property
+    def size_sentence(self) -> str:
+        """How many examples the wanted gain needs; empty without one."""
+        if self.wanted is None:
+            return ""
+        parts = [
+            f"{'more than a million' if count is None else f'{count:,}'} at look {row.look}"
+            for row, count in zip(self.rows, self.needed, strict=True)
+        ]
+        return f"Examples that a gain of {self.wanted:g} needs: {', '.join(parts)}."
 
     def judge_margin(self, margin: float) -> str:
         """Return what to know about a margin that equal candidates would hardly pass, or ''."""
@@ -149,7 +155,7 @@ class GatePlan:
 
 
 def gate_plan(
-    n: int,
+    n: int | None,
     looks: int,
     differ: float = 0.1,
     *,
@@ -164,7 +170,8 @@ def gate_plan(
     Parameters
     ----------
     n, looks
-        How many examples, and how many looks.
+        How many examples, and how many looks. Without ``n`` the plan is for as many examples as
+        the wanted gain needs.
     differ
         On which share of the examples a candidate differs from the incumbent.
     beta
@@ -185,12 +192,24 @@ def gate_plan(
     >>> [(row.look, round(row.gain, 3)) for row in plan.rows]
     [(1, 0.067), (10, 0.067), (50, 0.074)]
     """
-    n, looks = read_count("n", n), read_count("looks", looks)
+    looks = read_count("looks", looks)
     differ = _settings.number("differ", differ, above=0, at_most=1)
     power = _settings.number("power", power, above=0, below=1)
     beta, prices = read_beta(beta), LookPrices(looks)
     numbers = sorted({1, min(10, looks), looks})
     search = _GainSearch(differ, beta, power, test)
+    needed: tuple[int | None, ...] = ()
+    if gain is not None:
+        gain = _settings.number("gain", gain, above=0, at_most=1)
+        if gain > differ:
+            raise InvalidSetting(
+                f"gain cannot exceed differ, {differ:g}, the share of examples on which candidates "
+                f"differ; got {gain:g}."
+            )
+        needed = tuple(search.examples_for(gain, prices.nats(look)) for look in numbers)
+        if n is None:
+            n = max(_MAX_EXAMPLES if count is None else count for count in needed)
+    n = read_count("n", n)
     rows = tuple(
         GatePlanRow(
             look,
@@ -201,10 +220,6 @@ def gate_plan(
         )
         for look in numbers
     )
-    needed: tuple[int | None, ...] = ()
-    if gain is not None:
-        gain = _settings.number("gain", gain, above=0, at_most=differ)
-        needed = tuple(search.examples_for(gain, row.nats) for row in rows)
     return GatePlan(n, looks, differ, beta, power, test, rows, gain, needed, largest_margin)
 
 

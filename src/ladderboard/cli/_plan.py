@@ -32,7 +32,7 @@ def plan(
         float | None, typer.Option(help="The largest leaderboard error allowed, below 0.5.")
     ] = None,
     gate: Annotated[
-        bool, typer.Option("--gate", help="Plan a gate instead: give --n, --looks and --differ.")
+        bool, typer.Option("--gate", help="Plan a gate instead: give --looks, and --n or --gain.")
     ] = False,
     looks: Annotated[
         int | None, typer.Option(parser=parse_integer, help="How many looks a gate allows.")
@@ -146,8 +146,10 @@ def _plan_gate(
 ) -> None:
     from ladderboard.bounds import TestForm, gate_plan  # noqa: PLC0415 - keeps --help fast
 
-    if n is None or looks is None:
-        raise InvalidSetting("A plan of a gate needs --n and --looks. Try --n 300 --looks 50.")
+    if looks is None or (n is None and gain is None):
+        raise InvalidSetting(
+            "A plan of a gate needs --looks, and --n or --gain. Try --n 300 --looks 50."
+        )
     count = 2 if classes is None else classes
     test: TestForm = "sign" if count == 2 else "convex" if count > 2 else "bets"
     result = gate_plan(
@@ -159,7 +161,8 @@ def _plan_gate(
         test=test,
         largest_margin=1 - 1 / count if count > 1 else 1,  # a constant is right once in ``count``
     )
-    typer.echo(json.dumps(result.describe()) if as_json else str(result))
+    text = str(result) if n is not None else result.size_sentence
+    typer.echo(json.dumps(result.describe()) if as_json else text)
 
 
 def _print_table(sentence: str, table: list[tuple[str, ...]]) -> None:
