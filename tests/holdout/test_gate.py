@@ -105,7 +105,7 @@ def test_not_worse_needs_a_margin(gate):
     assert verdict.not_worse
     assert not verdict.better
     assert verdict.needed_not_worse < 0 < verdict.needed
-    assert str(verdict).startswith("Not worse than the incumbent by a loss of more than 0.15.")
+    assert str(verdict).startswith("Not worse than the incumbent, within the margin of 0.15.")
     unclear = gate.check(pair(40, 80)[1], margin=0.15)
     assert unclear.outcome == "cannot_tell"
     allowed = f"at most {-unclear.needed_not_worse} more losses than wins"

@@ -98,7 +98,7 @@ class Verdict:
         if self.outcome == "worse":
             return "Worse than the incumbent."
         if self.outcome == "not_worse":
-            return f"Not worse than the incumbent by a loss of more than {self.margin:g}."
+            return f"Not worse than the incumbent, within the margin of {self.margin:g}."
         return "Cannot tell."
 
     def _describe_evidence(self) -> list[str]:
