@@ -158,6 +158,7 @@ def test_the_status_shows_the_last_looks(gate, tmp_path):
     out = gate("status", "gate.db").out
     assert "Verdicts: 1 better, 0 not worse, 1 cannot tell" in out
     assert "look    2: cannot tell (incumbent 1, margin 0, 80 differ," in out
+    assert re.search(r"80 differ, better needed \d+ more wins than losses\)", out)
     assert "The last" not in out
     assert "gate.db: 400 examples; margin 0 (loss); all verdicts right with confidence 95%\n" in out
     for row in range(9):
@@ -259,6 +260,10 @@ def test_guards_and_gates_keep_to_their_commands(gate, run_cli):
     assert "a guard's file" in gate("status", "guard.db").err
 
 
+def without_n_options(*further):
+    return ("plan", "--gate", "--looks", "50", "--gain", "0.02", *further)
+
+
 def test_planning_a_gate(run_cli):
     out = run_cli("plan", "--gate", "--n", "300", "--looks", "50", "--differ", "0.1").out
     assert "look 1: a gain of 0.067 is proven with probability 0.8" in out
@@ -267,6 +272,13 @@ def test_planning_a_gate(run_cli):
     plan = run_cli(*options).json
     assert 3_000 < plan["needed"][0] < plan["needed"][-1] < 5_000
     assert run_cli("plan", "--gate", "--n", "300").code == 2
+    without_n = run_cli(*without_n_options())
+    first, *_, last = plan["needed"]
+    assert without_n.out.startswith(f"Examples that a gain of 0.02 needs: {first:,} at look 1, ")
+    assert without_n.out.endswith(f"{last:,} at look 50.\n")
+    assert run_cli(*without_n_options("--json")).json["n"] == last
+    refused = run_cli(*without_n_options("--differ", "0.01"))
+    assert (refused.code, "gain cannot exceed differ, 0.01" in refused.err) == (2, True)
     assert run_cli("plan", "--n", "300", "--questions", "50", "--looks", "3").code == 2
 
 
@@ -300,9 +312,12 @@ def test_a_gate_of_numbers_states_the_unit_and_warns_of_it(run_gate, tmp_path):
     assert (
         "RMSE 100000 is a loss of 0.01. From there a margin of 0.01 allows RMSE 141000;"
     ) in " ".join(result.out.split())
+    # A plan counts examples that are right or wrong; smaller gains of numbers may be proven.
+    assert "There is no plan for this loss" in " ".join(result.out.split())
+    assert "with probability" not in result.out
     warning = " ".join(result.err.split())
     assert "a constant prediction has a loss of only 0.00" in warning
-    assert 'to be proven "better"' in warning
+    assert 'Models may gain too little to be proven "better".' in warning
     assert run_gate("create", "gate.db", "--labels", "labels.csv", "--looks", "50").err == ""
     refused = run_gate(
         "create", "auc.db", "--labels", "labels.csv", "--looks", "5", "--metric", "roc_auc"

@@ -58,6 +58,10 @@ _WHO_SEES_CASES = (
     "Show the authors of candidates the verdict only: if they see which cases failed, they can fit "
     "a candidate to them, and verdicts promise nothing."
 )
+_NO_PLAN = (
+    "There is no plan for this loss: which gains and margins are proven depends on how much the "
+    "errors of the two models differ."
+)
 _PRIVATE_PLAN = "(Keep what this says about margins private: it depends on the labels.)"
 
 
@@ -251,12 +255,12 @@ def _warn_if_too_coarse(gate: "Gate", plan: "GatePlan", metric: "Metric") -> Non
     constant = gate.best_constant()
     if constant is None or not constant[0]:
         return
-    risk, gain = constant[0], plan.rows[0].gain
+    risk, gain = constant[0], plan.rows[0].gain  # a worst case: errors that vary less prove more
     if not metric.loss.is_binary and gain is not None and gain >= risk:
         shown = f" ({metric.title} {metric.display(risk):.4g})" if metric.is_named else ""
         text = (
             f"Warning: a constant prediction has a loss of only {risk:.2g}{shown}. "
-            f'Models may have to gain {gain:.2g} to be proven "better". Use more examples, a range '
+            'Models may gain too little to be proven "better". Use more examples, a range '
             "no wider than the labels, or a loss that is larger for the same errors, such as mae. "
             "(Keep this warning private: it depends on the labels.)"
         )
@@ -271,6 +275,11 @@ def _describe_gate(
     constant = None if scored else gate.best_constant()
     # --json has the plan that does not depend on labels.
     limited = replace(plan, largest_margin=constant[0]) if constant and constant[0] else plan
+    planned = [
+        *limited.sentences,
+        *filter(None, [limited.judge_margin(status.margin)]),
+        *([_PRIVATE_PLAN] if limited.sentences != plan.sentences else []),
+    ]
     paragraphs = [
         (
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
@@ -278,9 +287,7 @@ def _describe_gate(
             "verdicts are right."
         ),
         *_describe_unit(metric),
-        *limited.sentences,
-        *filter(None, [limited.judge_margin(status.margin)]),
-        *([_PRIVATE_PLAN] if limited.sentences != plan.sentences else []),
+        *(planned if scored or metric.loss.is_binary else [_NO_PLAN, *_judge_no_margin(status.margin)]),
         *([_WHO_SEES_CASES] if scored else []),
         describe_secrecy(file, key_file, "incumbent's results" if scored else "labels"),
         f"Keep {file}.mark beside the file: it detects an outdated copy.",
@@ -292,6 +299,10 @@ def _describe_gate(
             paragraph, indent="  ", first="  " if paragraph.startswith("  ") else ""
         )
     ]
+
+
+def _judge_no_margin(margin: float) -> list[str]:
+    return [] if margin else ['The margin is 0, so "not worse" means "better".']
 
 
 def promote(
@@ -477,7 +488,7 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         lines.append(f"The last {_SHOWN_LOOKS} of {taken}:")
     for record in current.history[-_SHOWN_LOOKS:]:
         differ = "" if record.differing is None else f", {record.differing:,} differ"
-        needed = "" if record.needed is None else f", {record.needed} net wins needed"
+        needed = "" if record.needed is None else f", better needed {record.needed:,} more wins than losses"
         lines.append(
             f"  look {record.look:>4,}: {record.outcome.replace('_', ' ')} (incumbent "
             f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed})"
