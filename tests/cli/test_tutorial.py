@@ -121,6 +121,8 @@ def test_the_table_of_the_readme(environment):
 
 def test_the_python_of_the_readme(tmp_path, monkeypatch, models):
     monkeypatch.chdir(tmp_path)
+    rows = [f"cup-{index},{label}" for index, label in enumerate(models.pop("labels"))]
+    Path("holdout.csv").write_text("\n".join(["id,label", *rows]))
     blocks = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     code = "".join(blocks)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
