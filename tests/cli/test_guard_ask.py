@@ -151,6 +151,12 @@ def test_every_problem_is_listed(run_guard, guard_folder):
     assert codes == [("missing_id", 2, ["row 0", "row 1"]), ("not_a_number", 1, ["row 2"])]
 
 
+def test_json_is_recognised(run_guard, guard_folder):
+    (guard_folder / "p.json").write_text('[{"id": "a", "prediction": 0}]')
+    refused = run_guard("ask", "guard.db", "p.json")
+    assert (refused.code, "This looks like JSON." in refused.err) == (2, True)
+
+
 def test_a_summary_is_appended(run_guard, guard_folder):
     summary = guard_folder / "summary.md"
     summary.write_text("before\n")

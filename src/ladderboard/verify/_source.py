@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 START = b"ladderboard bundle 2\n"
 _NAME = START[:-2]
+_SQLITE = b"SQLite format 3\0"
 _STARTS = {_NAME + b"%d\n" % number: number for number in (1, 2)}
 _COUNT = 8  # bytes of a length
 _HASH = 32
@@ -269,10 +270,17 @@ def open_source(path: Path) -> Iterator[BundleReader | PublicLedger]:
     except OSError as error:
         raise StorageFailed(f"{path} cannot be read: {error.strerror}.") from None
     with file, tempfile.TemporaryDirectory(prefix="ladderboard-") as folder:
-        if file.peek(1)[:1] == b"{":
+        start = file.peek(len(_SQLITE))
+        if start[:1] == b"{":
             yield PublicLedger(file)
-        elif file.peek(1)[:1] == START[:1]:
+        elif start[:1] == START[:1]:
             yield BundleReader(file, Path(folder))
+        elif start.startswith(_SQLITE):
+            raise InvalidState(
+                f"{path} is a database, neither a bundle nor a public ledger. If it is a guard's "
+                f"file: ladderboard guard export {path} --out LEDGER writes its ledger, and "
+                f"ladderboard guard status {path} --check checks the file itself."
+            )
         else:
             raise InvalidState(
                 f"{path} is neither a bundle (written at the close) nor a public ledger (one entry "

@@ -128,7 +128,10 @@ def read_first_line(
         refuse(error_class, "too_many_columns", message)
     fields = _split_line(text, separator)
     if fields is None:
-        refuse(error_class, "quotes", "A quote in the first line is not closed on that line.")
+        message = "A quote in the first line is not closed on that line."
+        if text.lstrip().startswith(("[", "{")):
+            message = "This looks like JSON. Save it as CSV, or as JSON Lines: an object per row."
+        refuse(error_class, "quotes", message)
     return separator, fields, start
 
 
