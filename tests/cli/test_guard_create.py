@@ -281,6 +281,7 @@ def test_a_guard_of_a_metric_speaks_of_it_everywhere(run_guard, guard_folder):
     )
     created = run_guard("create", "auc.db", "--metric", "roc_auc", *options)
     assert "Metric: AUC." in created.out
+    assert "Send scores or probabilities, not classes." in created.out
     answer = run_guard("ask", "auc.db", "model.csv", "--json").json
     assert answer["metric"] == "AUC"
     assert answer["loss"] == answer["released"] == pytest.approx(1 - answer["value"])

@@ -115,6 +115,8 @@ class Loss(ABC):
     takes_any_columns: ClassVar[bool] = False
     success: ClassVar[str] = ""
     """What is true of an example that costs 0 if all others cost 1: a clause for people, if any."""
+    wanted: ClassVar[str] = ""
+    """What to send, if other valid predictions are worth less: a phrase for people, if any."""
 
     @property
     def is_binary(self) -> bool:

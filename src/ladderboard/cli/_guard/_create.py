@@ -357,6 +357,8 @@ def _describe_guard(
         f"{file} is created: {counted}, {budget}.",
         f"{measured} {_describe_growing(guard, bound) if growing else answered}",
     ]
+    if guard.loss.wanted:
+        paragraphs.append(f"Send {guard.loss.wanted}.")
     if not growing or bound.is_useful:
         paragraphs.append(f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}")
         if bound.vacuous:

@@ -125,6 +125,7 @@ class ScoreStatistic(Statistic):
     """
 
     infers_classes: ClassVar[bool] = True
+    wanted: ClassVar[str] = "scores or probabilities, not classes"
 
     classes: tuple[Any, ...] | None = None
     average: str = "macro"
