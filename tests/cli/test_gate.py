@@ -260,6 +260,18 @@ def test_guards_and_gates_keep_to_their_commands(gate, run_cli):
     assert "a guard's file" in gate("status", "guard.db").err
 
 
+def test_a_gate_is_exported_open_and_closed(gate, run_cli):
+    gate("export", "gate.db", "--out", "gate.ledger")
+    shown = " ".join(run_cli("verify", "gate.ledger").out.split())
+    assert "The evidence of looks stays secret until a bundle" in shown
+    assert "Noise" not in shown
+    assert gate("export", "gate.db", "--close", "--yes", "--out", "gate.bundle").code == 0
+    assert "\n0 looks taken, of 50; closed\n" in gate("status", "gate.db").out
+    assert "With --close the guard or gate is closed" in " ".join(
+        run_cli("gate", "export", "--help").out.split()
+    )
+
+
 def without_n_options(*further):
     return ("plan", "--gate", "--looks", "50", "--gain", "0.02", *further)
 

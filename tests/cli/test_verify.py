@@ -41,6 +41,10 @@ def test_a_guard_is_closed_opened_and_verified(run_guard, guard_folder):
     assert Path("a.bundle").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_closed_guard_says_how_many_questions_were_not_asked(run_guard, closed_guard):
+    assert "2 of 5 questions used, closed with 3 not asked" in run_guard("status", "guard.db").out
+
+
 def test_verify_lists_what_holds_and_what_could_not_be_checked(run_cli, closed_guard):
     assert (closed_guard["before"], closed_guard["bundle"]["labels"]) == (False, False)
     output = run_cli("verify", "a.bundle", "--head", closed_guard["bundle"]["head"]).out
@@ -100,6 +104,7 @@ def test_the_public_ledger_of_a_guard_is_verified(run_guard, run_cli, guard_fold
         (["nowhere"], 4, "cannot be read"),
         (["."], 4, "cannot be read"),
         (["good.csv"], 4, "neither a bundle"),
+        (["guard.db"], 4, "ladderboard guard export guard.db --out LEDGER"),
         (["a.bundle", "--loss", "brier"], 2, "another loss than the one given"),
         (["a.bundle", "--loss", "no:such"], 2, "no:such"),
     ],

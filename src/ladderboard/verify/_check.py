@@ -204,6 +204,7 @@ class _Verification:
             finals_rescored=final is not None and self.scored == history.answers,
             board=history.rules.is_board,
             names=bundle is not None and bundle.names is not None,
+            only_gate=history.rules.gate is not None and not history.rules.gate["guard"],
         )
         checked, unchecked = describe_checks(summary)
         rules = history.rules

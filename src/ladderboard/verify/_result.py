@@ -36,6 +36,7 @@ class CheckSummary:
     finals_rescored: bool
     board: bool
     names: bool
+    only_gate: bool
 
 
 def describe_checks(summary: CheckSummary) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -85,10 +86,8 @@ def _count_were(number: int, noun: str) -> str:
 def _unchecked(summary: CheckSummary) -> list[str]:
     lines = _describe_rewrites(summary)
     if not summary.opened:
-        return [
-            *lines,
-            "Noise, risks and releases stay secret until a bundle is made at the close.",
-        ]
+        secret = "The evidence of looks stays" if summary.only_gate else "Noise, risks and releases stay"
+        return [*lines, f"{secret} secret until a bundle is made at the close."]
     if summary.custom_mechanism:
         lines.append("Noise and releases were not checked: the mechanism is a custom one.")
     elif summary.releases < summary.questions:

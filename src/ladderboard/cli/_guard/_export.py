@@ -36,7 +36,7 @@ def export(
         bool,
         typer.Option(
             "--close",
-            help="Close the guard for good, and publish the noise key and every risk, too.",
+            help="Close the file for good, and publish the noise key and every result, too.",
         ),
     ] = False,
     labels: Annotated[
@@ -56,10 +56,10 @@ def export(
     Entries are lines of JSON, oldest first. No key file is needed, and nothing secret is written.
     Keep the head that is printed: it shows later whether entries before it were rewritten.
 
-    With --close the guard is closed for good, and a bundle is written instead: the ledger with the
-    noise key, and the exact result and noise of every answer: anyone with it can check every
-    answer. The holdout cannot be used again, and closing cannot be undone. For a closed guard this
-    writes the bundle again.
+    With --close the guard or gate is closed for good, and a bundle is written instead: the ledger
+    with the noise key, and the exact result and noise of every answer: anyone with it can check
+    every answer. The holdout cannot be used again, and closing cannot be undone. For a closed file
+    this writes the bundle again.
     """
     require_guard_file(file)
     if close:
@@ -135,10 +135,10 @@ def backup(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the guard's file while it is in use.
+    """Copy the file while it is in use.
 
     The copy holds the same secrets as the file, encrypted if the file is. To continue with it, use
-    guard restore, with the number of questions that may have been answered since.
+    restore, with the number of questions that may have been answered since.
     """
     from ladderboard.ledger import SqliteStorage  # noqa: PLC0415 - keeps --help fast
 
@@ -179,7 +179,7 @@ def restore(
     key_file: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Continue with an older copy of a guard's file; --from puts the copy in place first.
+    """Continue with an older copy of a file; --from puts the copy in place first.
 
     The charged questions are subtracted from the budget and recorded. If in doubt, charge more: the
     certificate does not cover questions that are not counted.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["guard", "gate"]
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The guard's file.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="The guard's or gate's file.")]
 
 FileOrUrl = Annotated[
     str,

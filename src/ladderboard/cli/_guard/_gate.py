@@ -470,6 +470,8 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
 
     taken = format_count(len(current.history), "look")
     used = f"{taken} taken, {current.remaining:,} of {current.looks:,} left"
+    if current.closed:
+        used = f"{taken} taken, of {current.looks:,}; closed"
     counts = [
         f"{current.count(outcome):,} {outcome.replace('_', ' ')}"
         for outcome in OUTCOMES
@@ -480,7 +482,7 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
     settings += f"confidence {current.confidence}"
     lines = [
         f"{file}: {current.n:,} examples; {settings}",
-        f"{used}{'; closed' if current.closed else ''}",
+        used,
         f"Incumbent: {incumbent}",
         f"Verdicts: {', '.join(counts)}",
     ]

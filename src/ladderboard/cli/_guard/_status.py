@@ -69,6 +69,9 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
     )
     used = f"{current.meter.used:,} of {budget:,} questions used, {current.meter.remaining:,} left"
+    if state.closed:
+        unused = budget - current.meter.used
+        used = f"{current.meter.used:,} of {budget:,} questions used, closed with {unused:,} not asked"
     if state.charged:
         used += f"; {state.charged:,} of them charged for an old copy"
     shown = opening["rules"].get("metric")
