@@ -86,8 +86,10 @@ def _count_were(number: int, noun: str) -> str:
 def _unchecked(summary: CheckSummary) -> list[str]:
     lines = _describe_rewrites(summary)
     if not summary.opened:
-        secret = "The evidence of looks stays" if summary.only_gate else "Noise, risks and releases stay"
-        return [*lines, f"{secret} secret until a bundle is made at the close."]
+        hidden = "Noise, risks and releases stay"
+        if summary.only_gate:
+            hidden = "The evidence of looks stays"
+        return [*lines, f"{hidden} secret until a bundle is made at the close."]
     if summary.custom_mechanism:
         lines.append("Noise and releases were not checked: the mechanism is a custom one.")
     elif summary.releases < summary.questions:

@@ -62,6 +62,7 @@ _NO_PLAN = (
     "There is no plan for this loss: which gains and margins are proven depends on how much the "
     "errors of the two models differ."
 )
+_NO_MARGIN = 'The margin is 0, so "not worse" means "better".'
 _PRIVATE_PLAN = "(Keep what this says about margins private: it depends on the labels.)"
 
 
@@ -280,6 +281,7 @@ def _describe_gate(
         *filter(None, [limited.judge_margin(status.margin)]),
         *([_PRIVATE_PLAN] if limited.sentences != plan.sentences else []),
     ]
+    unplanned = [_NO_PLAN, *([] if status.margin else [_NO_MARGIN])]
     paragraphs = [
         (
             f"{file} is created: {status.n:,} {'cases' if scored else 'examples'}, "
@@ -287,7 +289,7 @@ def _describe_gate(
             "verdicts are right."
         ),
         *_describe_unit(metric),
-        *(planned if scored or metric.loss.is_binary else [_NO_PLAN, *_judge_no_margin(status.margin)]),
+        *(planned if scored or metric.loss.is_binary else unplanned),
         *([_WHO_SEES_CASES] if scored else []),
         describe_secrecy(file, key_file, "incumbent's results" if scored else "labels"),
         f"Keep {file}.mark beside the file: it detects an outdated copy.",
@@ -299,10 +301,6 @@ def _describe_gate(
             paragraph, indent="  ", first="  " if paragraph.startswith("  ") else ""
         )
     ]
-
-
-def _judge_no_margin(margin: float) -> list[str]:
-    return [] if margin else ['The margin is 0, so "not worse" means "better".']
 
 
 def promote(
@@ -490,7 +488,9 @@ def _format_status(file: str, current: "GateStatus", checked: int | None) -> lis
         lines.append(f"The last {_SHOWN_LOOKS} of {taken}:")
     for record in current.history[-_SHOWN_LOOKS:]:
         differ = "" if record.differing is None else f", {record.differing:,} differ"
-        needed = "" if record.needed is None else f", better needed {record.needed:,} more wins than losses"
+        needed = ""
+        if record.needed is not None:
+            needed = f", better needed {record.needed:,} more wins than losses"
         lines.append(
             f"  look {record.look:>4,}: {record.outcome.replace('_', ' ')} (incumbent "
             f"{record.incumbent:,}, margin {record.margin:g}{differ}{needed})"

@@ -68,12 +68,6 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
     examples = (
         f"{opening['n']:,} {'groups' if opening['rules']['rows'] != opening['n'] else 'examples'}"
     )
-    used = f"{current.meter.used:,} of {budget:,} questions used, {current.meter.remaining:,} left"
-    if state.closed:
-        unused = budget - current.meter.used
-        used = f"{current.meter.used:,} of {budget:,} questions used, closed with {unused:,} not asked"
-    if state.charged:
-        used += f"; {state.charged:,} of them charged for an old copy"
     shown = opening["rules"].get("metric")
     measured = (
         printable(shown["title"])
@@ -90,7 +84,7 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
     lines += [
         "",
         draw_meter(current.meter.used, budget, min(width, 60), plain=plain),
-        *wrap_lines(used),
+        *wrap_lines(_describe_usage(current)),
     ]
     declared = opening["rules"].get("ladders", 1)
     if declared > 1:
@@ -117,6 +111,16 @@ def _format_status(file: str, current: "Status", checked: int | None) -> list[st
             lines += describe_assumptions(bound)
     lines += ["", f"commitment {current.commitment}", f"head       {current.head}"]
     return lines if checked is None else [*lines, "", _describe_check(checked, state.asked)]
+
+
+def _describe_usage(current: "Status") -> str:
+    meter, state = current.meter, current.meter.chain_state
+    used = f"{meter.used:,} of {meter.budget:,} questions used"
+    if state.closed:
+        used += f", closed with {meter.budget - meter.used:,} not asked"
+    else:
+        used += f", {meter.remaining:,} left"
+    return f"{used}; {state.charged:,} of them charged for an old copy" if state.charged else used
 
 
 def _describe_best(current: "Status") -> str:
