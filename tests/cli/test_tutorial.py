@@ -60,7 +60,7 @@ def test_the_interval_in_first_guard(tmp_path, monkeypatch, environment):
         values = [guard.ask(f"{name}.csv").value for name in ("first", "second", "third")]
     assert values == [0.335, 0.335, 0.06]
     assert run("search.py").stdout in page
-    _, _, bullets = page.partition("- **The best release**")
+    _, _, bullets = page.partition("**See where it stands.**")
     assert "**At most 0.038 too good**" in bullets
     assert "**Up to 0.048 better**" in bullets
 
