@@ -195,14 +195,14 @@ class BoardServer(GracefulServer):
         for resource in [*self.servers, *(sockets or ())]:
             resource.close()
         if self.replaced:
-            self._drain_connections(None)
-            await self._wait_until_empty(BoardProtocol.request_seconds)
+            self._begin_draining(None)
+            await self._wait_for_requests(BoardProtocol.request_seconds)
         self.should_exit = True
-        self._drain_connections(INHERITED_GRACE if self.socket_inherited else _SHORT_GRACE)
-        await self._wait_until_empty(self.grace)
+        self._begin_draining(INHERITED_GRACE if self.socket_inherited else _SHORT_GRACE)
+        await self._wait_for_requests(self.grace)
         for task in tuple(self.server_state.tasks):
             task.cancel()
-        await self._wait_until_empty(_CANCEL_GRACE)
+        await self._wait_for_requests(_CANCEL_GRACE)
         for resource in self._connections():
             resource.transport.abort()
         await self.lifespan.shutdown()
@@ -210,12 +210,12 @@ class BoardServer(GracefulServer):
     def _connections(self) -> list[Any]:
         return list(self.server_state.connections)
 
-    def _drain_connections(self, grace: float | None) -> None:
+    def _begin_draining(self, grace: float | None) -> None:
         self._state.draining, self._state.grace = True, grace
         for connection in self._connections():
             connection.drain(grace)
 
-    async def _wait_until_empty(self, seconds: float) -> None:
+    async def _wait_for_requests(self, seconds: float) -> None:
         """Wait until all connections are closed, the time is up, or the server is stopped."""
         loop = asyncio.get_running_loop()
         deadline, stopped = loop.time() + seconds, self.should_exit

@@ -190,10 +190,10 @@ class OpenIdClient(ProviderClient):
         from joserfc.errors import BadSignatureError, InvalidKeyIdError  # noqa: PLC0415
 
         try:
-            decoded = await self._decode(token["id_token"])
+            decoded = await self._verify_signature(token["id_token"])
         except (BadSignatureError, InvalidKeyIdError):
             self._keys = None  # the provider may have changed its keys
-            decoded = await self._decode(token["id_token"])
+            decoded = await self._verify_signature(token["id_token"])
         claims = CodeIDToken(
             decoded.claims,
             decoded.header,
@@ -211,7 +211,8 @@ class OpenIdClient(ProviderClient):
         claims.validate(now=self.clock(), leeway=_LEEWAY_SECONDS)
         return dict(claims)
 
-    async def _decode(self, id_token: str) -> Any:
+    async def _verify_signature(self, id_token: str) -> Any:
+        """Return a token whose signature is by one of the provider's keys."""
         from joserfc import jwt  # noqa: PLC0415
         from joserfc.jwk import KeySet  # noqa: PLC0415
 
