@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _HUNDRED = 100
-_MAX_DECIMALS = 6
+_MAX_DECIMALS = 15
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
@@ -102,10 +102,10 @@ def format_intervals(
 def format_ends(low: float, high: float) -> str:
     """Return an interval in brackets, with the digits that its width carries.
 
-    >>> format_ends(0.51912, 0.99731), format_ends(0.80513, 0.82031)
-    ('[0.51, 1]', '[0.805, 0.821]')
+    >>> format_ends(0.51912, 0.99731), format_ends(0.80513, 0.82031), format_ends(0, 1.2e-7)
+    ('[0.51, 1]', '[0.805, 0.821]', '[0, 0.00000012]')
     """
-    texts = format_interval(low, high, _MAX_DECIMALS)
+    texts = format_interval(low, high, 6 if low == high else _MAX_DECIMALS)
     return f"[{', '.join(text.rstrip('0').rstrip('.') if '.' in text else text for text in texts)}]"
 
 

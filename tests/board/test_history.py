@@ -286,3 +286,25 @@ def test_activity_has_few_bins_and_counts_everything(first, length):
     assert start <= first
     assert 1 <= (last - start) // width + 1 <= MAX_BINS
     assert start % math.gcd(width, 86_400) == 0
+
+
+def test_a_leading_baseline_is_no_point_of_the_history(
+    boards, make_folder, join, submit, predict, tmp_path
+):
+    folder = make_folder(baselines="[{name: Good, file: good.csv}]", ladder="team")
+    folder.baselines["Good"] = tmp_path / "good.csv"
+    folder.baselines["Good"].write_bytes(predict(20))
+    board = boards.create(folder)
+    view = board.as_seen_by(PUBLIC)
+    assert view.history()["points"] == []
+    ada, _ = join(boards, board, "Ada")
+    submit(board, ada, predict(100))
+    assert [point["display"] for point in view.history()["points"]] == [0.33]
+
+
+def test_a_release_below_0_has_an_error(boards, make_folder):
+    """Without a grid, the noise of the paper's Shaky Ladder may release less than 0."""
+    settings = "{name: shaky_ladder, step: 0.01, compare_noise: 0.01, release_noise: 0.02}"
+    board = boards.create(make_folder(mechanism=settings))
+    errors = board.as_seen_by(PUBLIC).score_errors({"below": -0.03, "none": 0.0, "above": 1.01})
+    assert errors["below"] == errors["none"] == errors["above"] > 0.02

@@ -177,3 +177,14 @@ def test_only_the_evaluator_gets_the_receipt_of_scores(boards, score_board, alph
         score_board.as_seen_by(EVALUATOR).submission(answer["id"])["receipt"] == answer["receipt"]
     )
     assert score_board.as_seen_by(team_caller).submission(answer["id"])["receipt"] is None
+
+
+def test_equal_scores_count_again_unless_they_come_with_the_same_key(score_board, alpha, submit):
+    """Whether the scores of two models are equal depends on the labels."""
+    answers = [
+        submit(score_board, EVALUATOR, scores(60), team=alpha.id, idempotency_key=key)
+        for key in ("first", "second", "first", None)
+    ]
+    assert [(answer.number, answer.again) for answer in answers] == [
+        (1, False), (2, False), (1, True), (3, False),
+    ]  # fmt: skip

@@ -94,7 +94,11 @@ def test_the_incumbents_own_predictions_are_not_worse_for_free(gate, tmp_path):
     )
     passed = {"id": np.arange(N), "score": np.arange(N) % 2}
     scores.promote(passed)
-    assert scores.check(passed).look == 1  # whether scores are equal is data
+    # Whether scores are equal is data.
+    assert [scores.check(passed).look for _ in range(2)] == [1, 2]
+    assert not scores.check(passed).again
+    assert [scores.promote(passed) for _ in range(2)] == [2, 3]
+    assert scores.verify_ledger() == 3
 
 
 def test_not_worse_needs_a_margin(gate):

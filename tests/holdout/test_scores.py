@@ -29,9 +29,11 @@ def test_a_score_guard_has_ids_and_answers_scores(path):
     reply = guard.ask({"id": IDS[::-1], "score": [0.9] * N})
     assert (reply.released, reply.improved, reply.remaining) == (0.1, True, 7)
     again = lb.Holdout.open(path)
-    assert again.ask({"id": IDS, "Score": [0.9] * N}).again
+    # Whether scores are equal depends on the labels, so it is another question.
+    reply = again.ask({"id": IDS, "Score": [0.9] * N})
+    assert (reply.again, reply.question, reply.remaining) == (False, 4, 6)
     assert again.status().describe()["loss"] == {"loss": "shortfall"}
-    assert again.check() == 3
+    assert again.check() == 4
     assert (guard.takes, again.ladder("other").takes) == ("scores", "scores")
     assert lb.Holdout.create(path.with_name("l.db"), [0, 1], questions=1).takes == "predictions"
 

@@ -399,6 +399,7 @@ class BoardContext:
             asker=team.id,
             idempotency_key=None if metric else key,
             metric=metric,
+            nonce=self.scorer_of(row).nonce(),
         )
 
     def released_by_metric(self, view: ReadView, row: BoardRow, team: str) -> list[float | None]:
@@ -574,7 +575,8 @@ class BoardContext:
         totals = {}
         for team, loss in losses.items():
             key = self.ladder_of(row, team), loss
-            error = sampled.get(key, math.sqrt(loss * (1 - loss) / n))
+            inside = min(max(loss, 0.0), 1.0)  # noise of the paper's form may release less than 0
+            error = sampled.get(key, math.sqrt(inside * (1 - inside) / n))
             totals[team] = math.hypot(error if error > 1 / n else least, released.get(key, usual))
         return totals
 

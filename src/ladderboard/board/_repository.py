@@ -184,7 +184,7 @@ _CLEAR_RELEASES = "UPDATE main.team SET released = NULL, since = NULL, proven = 
 _SUM_POOLED = (
     "SELECT COALESCE(SUM(used - ?), 0) FROM main.team WHERE book = ? AND kind = 'team' AND used > ?"
 )
-_BEST_TEAM_RELEASE = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0"
+_BEST_RELEASE = "SELECT MIN({}released) FROM main.team WHERE book = ? AND disqualified = 0{}"
 
 
 def read_team(view: ReadView, number: int) -> TeamRow:
@@ -304,9 +304,11 @@ def count_pooled(view: ReadView, share: int) -> int:
     return int(view.query(_SUM_POOLED, (share, view.book_id, share))[0][0])
 
 
-def best_team_release(view: ReadView, *, as_frozen: bool) -> float | None:
+def best_release(view: ReadView, *, as_frozen: bool, baselines: bool = True) -> float | None:
     """Return the lowest release of the teams that are shown, now or at the freeze."""
-    statement = _BEST_TEAM_RELEASE.format("seen_" if as_frozen else "")
+    statement = _BEST_RELEASE.format(
+        "seen_" if as_frozen else "", "" if baselines else " AND kind = 'team'"
+    )
     value: float | None = view.query(statement, (view.book_id,))[0][0]
     return value
 

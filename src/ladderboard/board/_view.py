@@ -30,7 +30,7 @@ from ladderboard.board._model import (
 from ladderboard.board._repository import (
     ENDED_STATUSES,
     best_record,
-    best_team_release,
+    best_release,
     find_submission,
     find_team,
     list_baseline_releases,
@@ -182,7 +182,7 @@ class View:
         past = (self._epoch(row), state.entries)
         candidates = (
             best_record(view, *past, shown=True),
-            best_team_release(view, as_frozen=self._is_frozen(row)),
+            best_release(view, as_frozen=self._is_frozen(row)),
         )
         best = min((value for value in candidates if value is not None), default=None)
         return best, best_record(view, *past, shown=False)
@@ -348,13 +348,16 @@ class View:
                 past = read_records(view, self._epoch(row), state)
             else:
                 past = self._board.cached_records(view, row, state)
-            best = self._best(view, row, state)
+            best = best_release(view, as_frozen=self._is_frozen(row), baselines=False)
+            best_of_all = self._best(view, row, state)[1]
             baselines = list_baseline_releases(
                 view, _scored_baselines(self._board.rules_of(row)), as_frozen=self._is_frozen(row)
             )
         display = self._board.rules_of(row).display
         return {
-            **serialize_history(self._board, row, past, CurrentState(state, now, *best)),
+            **serialize_history(
+                self._board, row, past, CurrentState(state, now, best, best_of_all)
+            ),
             "baselines": {name: round_release(display, value) for name, value in baselines},
         }
 

@@ -189,10 +189,12 @@ class Gate(OpenFile):
     def promote(self, predictions: Any, *, format: str | None = None) -> int:  # noqa: A002
         """Make a model the incumbent; return its number. It costs no look.
 
-        Nothing changes if it is the incumbent already.
+        Nothing changes if it is the incumbent already; with scores each call counts another one.
         """
         submission = self._scorer.read(predictions, format=format)
-        return self._book.promote(submission.digest, submission.packed).incumbent
+        return self._book.promote(
+            submission.digest, submission.packed, even_if_equal=not self._takes_predictions
+        ).incumbent
 
     def check(
         self,
@@ -205,7 +207,8 @@ class Gate(OpenFile):
 
         A refusal costs nothing and changes nothing. The same predictions with the same incumbent
         and margin get the earlier verdict for free, and the incumbent's own predictions are not
-        worse for free. When the budget is spent, this raises ``BudgetSpent``.
+        worse for free. Scores take a look each time, because whether they are equal depends on the
+        labels. When the budget is spent, this raises ``BudgetSpent``.
 
         Parameters
         ----------
@@ -219,14 +222,15 @@ class Gate(OpenFile):
         margin = self._margin if margin is None else read_margin(margin)
         submission = self._scorer.read(predictions, format=format)
         # Before anything is scored, so that the time of a refusal does not depend on labels.
-        recorded, state = self._book.find_look(submission.digest, margin)
+        nonce = self._scorer.nonce()
+        recorded, state = self._book.find_look(submission.digest, margin, nonce)
         if recorded is None:
             identical = self._identical(submission, margin, state)
             if identical is not None:
                 return identical
             losses = self._losses(submission)
             decide = partial(self._decide, values=submission.compact, losses=losses, margin=margin)
-            recorded = self._book.look(ScoredLook(submission.digest, margin, decide))
+            recorded = self._book.look(ScoredLook(submission.digest, margin, decide, nonce))
         return self._verdict(recorded)
 
     def _identical(

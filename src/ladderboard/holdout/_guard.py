@@ -184,7 +184,8 @@ class Holdout(OpenFile):
         """Ask about a model by its predictions: a file, an array, a list or a frame.
 
         A refusal costs nothing and changes nothing. Repeated predictions get the earlier answer
-        for free. When the budget is spent, this raises ``BudgetSpent``.
+        for free; scores are a new question each time, because whether they are equal depends on the
+        labels. When the budget is spent, this raises ``BudgetSpent``.
 
         Parameters
         ----------
@@ -207,7 +208,8 @@ class Holdout(OpenFile):
         submission = self._scorer.read(predictions, training=training, format=format)
         # Before anything is scored, so that the time of a refusal or a repeated answer does not
         # depend on labels.
-        outcome = book.find_duplicate(submission.digest, name)
+        nonce = self._scorer.nonce()
+        outcome = book.find_duplicate(submission.digest, name, nonce=nonce)
         if outcome is None:
             _check_training(book.mechanism, training)
             outcome = book.ask(
@@ -215,6 +217,7 @@ class Holdout(OpenFile):
                     submission=submission.digest,
                     training=training,
                     ladder=name,
+                    nonce=nonce,
                     **self._scorer.evidence(submission, book),
                 )
             )

@@ -7,6 +7,7 @@ docs/explanation/growing-ladder.md, "Proven records".
 from __future__ import annotations
 
 import math
+import os
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -44,6 +45,7 @@ ALIGNED_FORMAT = "aligned"
 _DEFAULT = Limits()
 _DIGITS = 12
 _LEAST_BETA = 1e-99
+_NONCE_BYTES = 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,6 +229,14 @@ class Scorer:
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
         return AlignedPredictions.from_values(read, training=training)
+
+    def nonce(self) -> bytes:
+        """Return random bytes for scores, so that equal ones are different questions.
+
+        For predictions nothing. Whether the scores of two models are equal depends on the labels,
+        so an answer must not tell.
+        """
+        return b"" if self.loss.uses_labels else os.urandom(_NONCE_BYTES)
 
     def score(self, submission: AlignedPredictions) -> ScoringResult:
         """Score predictions. Call it only for questions that will be asked, because it is slow.

@@ -291,11 +291,16 @@ class Book(BookContext):
             self._advance_mark(outcome.chain_state)
         return outcome
 
-    def promote(self, submission: bytes, predictions: bytes) -> GateState:
-        """Make a model the gate's incumbent: the digest of its predictions, and their bytes."""
+    def promote(
+        self, submission: bytes, predictions: bytes, *, even_if_equal: bool = False
+    ) -> GateState:
+        """Make a model the gate's incumbent: the digest of its predictions, and their bytes.
+
+        One that is equal to the incumbent changes nothing, unless that would say that it is equal.
+        """
         try:
             with self.transaction() as transaction:
-                return transaction.promote(submission, predictions)
+                return transaction.promote(submission, predictions, even_if_equal=even_if_equal)
         except StorageFailed as failed:
             if not failed.uncertain:
                 raise
@@ -320,7 +325,9 @@ class Book(BookContext):
             self._advance_mark(outcome.chain_state)
         return outcome
 
-    def find_look(self, submission: bytes, margin: float) -> tuple[RecordedLook | None, GateState]:
+    def find_look(
+        self, submission: bytes, margin: float, nonce: bytes = b""
+    ) -> tuple[RecordedLook | None, GateState]:
         """Return the answer that a look got before, and the gate; refuse if none may be taken.
 
         Called before scoring, as ``find_duplicate``.
@@ -332,7 +339,7 @@ class Book(BookContext):
             view.chain_state()  # the gate is read again only if it is another one
             gate = self.read_gate(view)
             refuse_without_incumbent(gate)
-            key = self.look_key(gate.submission, margin, submission)
+            key = self.look_key(gate.submission, margin, submission, nonce)
             answer = find_recorded_look(view, key)
             if answer is None:
                 chain_state = view.chain_state()
@@ -348,14 +355,16 @@ class Book(BookContext):
             return self.read_gate(view)
 
     def find_duplicate(
-        self, submission: bytes, ladder: str = "", asker: str | None = None
+        self, submission: bytes, ladder: str = "", asker: str | None = None, nonce: bytes = b""
     ) -> RecordedAnswer | None:
         """Return the answer that a submission got before; refuse if no question may be asked.
 
         Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
         in between.
         """
-        key = self.dedupe_key(ScoredQuestion(submission, 0, ladder=ladder, asker=asker))
+        key = self.dedupe_key(
+            ScoredQuestion(submission, 0, ladder=ladder, asker=asker, nonce=nonce)
+        )
 
         def find(view: ReadView) -> RecordedAnswer | None:
             answer = find_recorded_answer(view, key, None)
@@ -416,7 +425,10 @@ class Book(BookContext):
     def read_duplicate(self, view: ReadView, question: ScoredQuestion) -> RecordedAnswer | None:
         """Return the answer recorded for a question; refuse an idempotency key used for another."""
         return find_recorded_answer(
-            view, self.dedupe_key(question), self.idempotency_dedupe_key(question)
+            view,
+            self.dedupe_key(question),
+            self.idempotency_dedupe_key(question),
+            by_key_only=bool(question.nonce),
         )
 
     def receipt_for(self, view: ReadView, answer: RecordedAnswer) -> Receipt:

@@ -89,6 +89,9 @@ class ScoredQuestion(NamedTuple):
         question before them: they use none of the budget.
     unanswered_at
         The head of a chain that has no answer to it, as it was looked up; None if it was not.
+    nonce
+        Random bytes if equal submissions are different questions, as equal scores are: whether
+        scores are equal depends on the labels. Then only an idempotency key finds an answer again.
     """
 
     submission: bytes
@@ -103,6 +106,7 @@ class ScoredQuestion(NamedTuple):
     record: RecordTest | None = None
     metric: int = 0
     unanswered_at: bytes | None = None
+    nonce: bytes = b""
 
 
 class RecordedAnswer(NamedTuple):
@@ -197,7 +201,8 @@ class BookContext:
 
     def dedupe_key(self, question: ScoredQuestion) -> bytes:
         """Return the keyed hash by which a repeated submission is recognised."""
-        return self._dedupe_key("submission", question.ladder, question.asker, question.submission)
+        identity = question.submission + question.nonce
+        return self._dedupe_key("submission", question.ladder, question.asker, identity)
 
     def dedupe_keys(self, question: ScoredQuestion) -> list[bytes]:
         """Return all keys by which a question is recognised."""
@@ -212,9 +217,11 @@ class BookContext:
             else self._keyed_hash("retry", question.asker, question.idempotency_key)
         )
 
-    def look_key(self, incumbent: bytes, margin: float, submission: bytes) -> bytes:
+    def look_key(
+        self, incumbent: bytes, margin: float, submission: bytes, nonce: bytes = b""
+    ) -> bytes:
         """Return the keyed hash by which a repeated look is recognised."""
-        return self._dedupe_key("look", incumbent.hex(), margin, submission)
+        return self._dedupe_key("look", incumbent.hex(), margin, submission + nonce)
 
     def _dedupe_key(self, *parts: Any) -> bytes:
         """Return the keyed hash of parts, of which the last is a digest."""
@@ -352,7 +359,9 @@ class BookTransaction:
             or (question.unanswered_at == self._first_head and not self.view.has_added(dedupe_key))
         ):
             return None
-        answer = find_recorded_answer(self.view, dedupe_key, idempotency_dedupe_key)
+        answer = find_recorded_answer(
+            self.view, dedupe_key, idempotency_dedupe_key, by_key_only=bool(question.nonce)
+        )
         if (
             answer is not None
             and idempotency_dedupe_key is not None
@@ -438,12 +447,14 @@ class BookTransaction:
             smallest_gain=session.smallest_visible_gain(others),
         )
 
-    def promote(self, submission: bytes, predictions: bytes) -> GateState:
+    def promote(
+        self, submission: bytes, predictions: bytes, *, even_if_equal: bool = False
+    ) -> GateState:
         """Make a model the incumbent; nothing changes if it is the incumbent already."""
         book = self._book
         refuse_if_closed(self.chain_state)
         gate = book.read_gate(self.view)
-        if gate.submission == submission:
+        if gate.submission == submission and not even_if_equal:
             return gate
         gate = gate.after_promotion(submission)
         secret = self._make_gate_secret({}, submission)
@@ -457,7 +468,7 @@ class BookTransaction:
         book, view = self._book, self.view
         gate = book.read_gate(view)
         refuse_without_incumbent(gate)
-        key = book.look_key(gate.submission, look.margin, look.submission)
+        key = book.look_key(gate.submission, look.margin, look.submission, look.nonce)
         answer = None if self._is_unanswered(key) else find_recorded_look(view, key)
         if answer is not None:
             return answer
@@ -545,12 +556,21 @@ class BookTransaction:
 
 
 def find_recorded_answer(
-    view: ReadView, dedupe_key: bytes, idempotency_dedupe_key: bytes | None
+    view: ReadView,
+    dedupe_key: bytes,
+    idempotency_dedupe_key: bytes | None,
+    *,
+    by_key_only: bool = False,
 ) -> RecordedAnswer | None:
-    """Return the answer to the question with this key; refuse a reused idempotency key."""
+    """Return the answer to the question with this key; refuse a reused idempotency key.
+
+    With ``by_key_only`` that key alone decides, and nothing is compared.
+    """
     entry_number = view.find_by_dedupe_key(dedupe_key)
     if idempotency_dedupe_key is not None:
         retried_entry = view.find_by_dedupe_key(idempotency_dedupe_key)
+        if by_key_only and entry_number is None:
+            entry_number = retried_entry
         if retried_entry is not None and retried_entry != entry_number:
             raise IdempotencyKeyReused("This key was used for another submission; use a new one.")
     if entry_number is None:

@@ -99,11 +99,14 @@ class ScoredLook(NamedTuple):
     decide
         Called in the transaction, with the states of gate and chain and a function that returns
         the incumbent's stored predictions; returns the decision.
+    nonce
+        As of a ``ScoredQuestion``: random bytes for scores.
     """
 
     submission: bytes
     margin: float
     decide: Callable[[GateState, ChainState, Callable[[], bytes]], LookDecision]
+    nonce: bytes = b""
 
 
 class RecordedLook(NamedTuple):

@@ -221,7 +221,7 @@ def echo_finals(final: dict[str, Any], rules: "Rules") -> None:
     if shows_intervals:
         sentence += (
             f"With confidence {sure}, all intervals contain the true {metric}. The column ranks "
-            f"shows each team's possible ranks; all hold together with confidence {sure}."
+            f"shows each team's possible ranks; all ranges together hold with confidence {sure}."
         )
     else:
         sentence += (
