@@ -76,7 +76,7 @@ def test_the_action_passes_and_fails_as_required(run_action, gate):
     code, outputs, _ = run_action(gate="gate.db", results="same.json", install="")
     assert (code, outputs["outcome"]) == (5, "cannot_tell")
     code, outputs, _ = run_action(gate="gate.db", results="same.json", require="", install="")
-    assert (code, outputs["outcome"], outputs["look"]) == (0, "cannot_tell", "2")
+    assert (code, outputs["outcome"], outputs["look"]) == (0, "cannot_tell", "3")
 
 
 def test_a_refusal_fails_the_action(run_action, gate):

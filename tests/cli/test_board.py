@@ -351,7 +351,7 @@ def test_the_final_ranking(run_cli, folder, predictions):
     assert "Final ranking on 100 private examples" in result.out
     words = " ".join(result.out.split())
     assert "With confidence 95%, all intervals contain the true zero-one loss." in words
-    assert "possible ranks; all hold together with confidence 95%." in words
+    assert "possible ranks; all ranges together hold with confidence 95%." in words
     assert run_cli("board", "amend", "first", "--set", "questions=80").code == 3
 
 
