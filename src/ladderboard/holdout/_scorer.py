@@ -181,6 +181,13 @@ class Scorer:
         self._binary = loss.is_binary
         self.zero_one = is_zero_one(loss, self.grouping)
         """Whether every risk is a multiple of 1/n."""
+        self.nonce: Callable[[], bytes] = (
+            bytes if loss.uses_labels else partial(os.urandom, _NONCE_BYTES)
+        )
+        """Returns nothing for predictions, and random bytes for scores.
+
+        So equal scores are different questions: that they are equal depends on the labels.
+        """
         self._prover: RecordProver | None = None  # of the scorer's only book
 
     def _converter(self, read_by: Loss) -> Callable[[NDArray[Any]], NDArray[Any]]:
@@ -229,14 +236,6 @@ class Scorer:
             predictions, self.roster, self.loss, format=format, limits=self._limits
         )
         return AlignedPredictions.from_values(read, training=training)
-
-    def nonce(self) -> bytes:
-        """Return random bytes for scores, so that equal ones are different questions.
-
-        For predictions nothing. Whether the scores of two models are equal depends on the labels,
-        so an answer must not tell.
-        """
-        return b"" if self.loss.uses_labels else os.urandom(_NONCE_BYTES)
 
     def score(self, submission: AlignedPredictions) -> ScoringResult:
         """Score predictions. Call it only for questions that will be asked, because it is slow.

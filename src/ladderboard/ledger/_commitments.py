@@ -7,6 +7,7 @@ import hmac
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ladderboard.errors import BrokenLedger, InvalidState, MissingDependency, WrongKey
@@ -120,9 +121,8 @@ _CONTENT_WITH_ERROR = MapEncoder(
 _PACKED = MapEncoder("content", "salt", "submission", "submission_salt")
 
 
-def random_salt() -> bytes:
-    """Return a random salt; every commitment has its own."""
-    return os.urandom(SALT_BYTES)
+random_salt = partial(os.urandom, SALT_BYTES)
+"""Returns a random salt; every commitment has its own."""
 
 
 class Commitment(NamedTuple):

@@ -188,15 +188,12 @@ class TableView:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self.reads_ahead = connection.reads_ahead
+        """Whether ``ReadView.read_ahead`` saves messages to a server."""
 
     def invalidate(self) -> None:
         """End the view, so that no statement runs outside its transaction."""
         self._connection = _ENDED
-
-    @property
-    def reads_ahead(self) -> bool:
-        """Whether ``ReadView.read_ahead`` saves messages to a server."""
-        return self._connection.reads_ahead
 
     def query(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Run a statement of another package on its own tables, and return the rows."""
