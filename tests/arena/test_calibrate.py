@@ -13,7 +13,7 @@ from ladderboard.arena import (
     calibrate,
     calibration_table,
 )
-from ladderboard.arena._calibration._calibrate import (
+from ladderboard.arena._shaky_calibration._calibrate import (
     SearchEffort,
     _allowed_grids,
     _neighbours,
@@ -21,7 +21,7 @@ from ladderboard.arena._calibration._calibrate import (
     rank_finalists,
     search_settings,
 )
-from ladderboard.arena._calibration._compiled_games import measure_candidate
+from ladderboard.arena._shaky_calibration._compiled_games import measure_candidate
 from ladderboard.errors import InvalidSetting
 
 QUICK = {"n": 500, "questions": 100, "quick": True}
@@ -150,7 +150,7 @@ def test_a_table_is_resumed_and_read(tmp_path, monkeypatch):
     ]
     table_before = (tmp_path / "calibrated.json").read_bytes()
     # Nothing is left to do.
-    monkeypatch.setattr("ladderboard.arena._calibration._calibrate._search_settings", None)
+    monkeypatch.setattr("ladderboard.arena._shaky_calibration._calibrate._search_settings", None)
     calibration_table(tmp_path, **sizes, quick=True, workers=1)
     assert (tmp_path / "calibrated.json").read_bytes() == table_before
 

@@ -18,8 +18,8 @@ from ladderboard.analysts import (
     SybilAttack,
 )
 from ladderboard.arena import CalibrationSize, CandidateSettings
-from ladderboard.arena._calibration._calibrate import make_mechanism
-from ladderboard.arena._calibration._compiled_games import measure_candidate
+from ladderboard.arena._shaky_calibration._calibrate import make_mechanism
+from ladderboard.arena._shaky_calibration._compiled_games import measure_candidate
 
 GAMES = 40
 # Settings with which an attack learns much, little from silence, and mostly from the grid.

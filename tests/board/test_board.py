@@ -179,7 +179,7 @@ def test_team_places_are_limited_and_names_are_unique(boards, board, organiser):
             board.teams.create(organiser, name)
     with pytest.raises(NotAllowed, match="invitation"):
         board.teams.register("Eve")
-    invitation = board.teams.invite(organiser)
+    invitation = board.teams.invite_team(organiser)
     registered = board.teams.register("Eve", invitation)
     assert boards.caller_by_token(registered.token, board.slug).team == 2
     with pytest.raises(NotAllowed, match="used before"):

@@ -176,7 +176,7 @@ def test_a_person_without_a_team_may_come_back_and_a_rejected_one_may_not(board,
 
 def test_the_name_of_a_team_goes_with_the_last_person_in_it(board, teams, sign_in):
     carl = BOB._replace(subject="3", name="Carl", mail="carl@example.edu")
-    invitation = board.members.invite(teams[TEAM])
+    invitation = board.members.invite_member(teams[TEAM])
     board.members.join(sign_in(carl), invitation)
     member = sign_in(carl)
     assert board.erasure.preview_own(member) == (None, False, None)

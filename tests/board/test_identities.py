@@ -158,7 +158,9 @@ def test_without_a_sign_in_and_an_invitation_nobody_registers(make_board, sign_i
         board.teams.register("Team")
     with pytest.raises(NotAllowed, match="Sign in"):
         board.identities.register(PUBLIC, "Team")
-    invitation = board.teams.invite(ORGANISER)  # the organiser may let a person have another team
+    invitation = board.teams.invite_team(
+        ORGANISER
+    )  # the organiser may let a person have another team
     assert board.teams.register("Team", invitation).token
     with pytest.raises(Conflict, match="full"):
         board.identities.register(sign_in(board, ADA), "Late")

@@ -53,7 +53,9 @@ class People:
 
     def join(self, name, owner, **options):
         """Join the team of an owner with a new invitation."""
-        invitation = self.board.members.invite(self.sign_in(owner), uses=options.pop("uses", 1))
+        invitation = self.board.members.invite_member(
+            self.sign_in(owner), uses=options.pop("uses", 1)
+        )
         self.board.members.join(self.sign_in(name), invitation, **options)
         return self.sign_in(name)
 
@@ -91,7 +93,7 @@ def test_people_join_a_team_with_an_invitation_and_act_for_it(people, submit, pr
 def test_an_invitation_counts_its_uses_and_expires_and_can_be_revoked(people, clock):
     members = people.board.members
     ada = people.register("Ada")
-    twice, old, revoked = (members.invite(ada, days=1, uses=uses) for uses in (2, 1, 1))
+    twice, old, revoked = (members.invite_member(ada, days=1, uses=uses) for uses in (2, 1, 1))
     listed = members.list(ada)["invitations"]
     assert sorted(invitation["uses"] for invitation in listed) == [1, 1, 2]
     for name in ("Bob", "Carl"):
@@ -104,7 +106,7 @@ def test_an_invitation_counts_its_uses_and_expires_and_can_be_revoked(people, cl
     for invitation in members.list(ada)["invitations"]:
         members.revoke_invitation(ada, invitation["id"])
     clock.now += 86_400
-    for token in (old, revoked, "lb_member_x", people.board.teams.invite(ORGANISER)):
+    for token in (old, revoked, "lb_member_x", people.board.teams.invite_team(ORGANISER)):
         with pytest.raises(NotAllowed, match="unknown"):
             members.join(dora, token)
     assert members.list(people.sign_in("Ada"))["invitations"] == []
@@ -113,15 +115,15 @@ def test_an_invitation_counts_its_uses_and_expires_and_can_be_revoked(people, cl
 def test_a_team_has_few_invitations_at_a_time(people):
     members, ada = people.board.members, people.register("Ada")
     for _ in range(20):
-        members.invite(ada)
+        members.invite_member(ada)
     with pytest.raises(Conflict, match="at most 20 valid invitations"):
-        members.invite(ada)
+        members.invite_member(ada)
     members.revoke_invitation(ada, members.list(ada)["invitations"][0]["id"])
-    assert members.invite(ada)
+    assert members.invite_member(ada)
 
 
 def test_an_invitation_to_a_team_is_good_for_nothing_else(people, boards):
-    invitation = people.board.members.invite(people.register("Ada"))
+    invitation = people.board.members.invite_member(people.register("Ada"))
     with pytest.raises(NotAllowed, match="unknown or was revoked"):
         boards.caller_by_token(invitation, "first")
     with pytest.raises(NotAllowed, match="This invitation"):
@@ -133,7 +135,7 @@ def test_an_invitation_to_a_team_is_good_for_nothing_else(people, boards):
 @pytest.mark.parametrize(("days", "uses"), [(0, 1), (367, 1), (1, 0), (1, 101), (1, True)])
 def test_wrong_invitations_are_refused(people, days, uses):
     with pytest.raises(InvalidSetting, match="invitation"):
-        people.board.members.invite(people.register("Ada"), days=days, uses=uses)
+        people.board.members.invite_member(people.register("Ada"), days=days, uses=uses)
 
 
 def test_one_person_is_in_one_team(people):
@@ -144,7 +146,7 @@ def test_one_person_is_in_one_team(people):
     carl = people.join("Carl", "Ada")
     with pytest.raises(Conflict, match="One person has one team"):
         people.board.identities.register(carl, "Another")
-    invitation = people.board.members.invite(people.sign_in("Ada"))
+    invitation = people.board.members.invite_member(people.sign_in("Ada"))
     for _ in range(2):  # nothing happens, and no use is counted
         people.board.members.join(carl, invitation)
     people.board.members.join(people.sign_in("Dora"), invitation)
@@ -171,7 +173,7 @@ def test_a_person_who_left_a_team_that_submitted_is_bound_to_it(people, submit, 
 def test_before_a_submission_a_person_leaves_freely_and_a_team_without_people_ends(people, boards):
     token = people.board.identities.register(people.sign_in("Ada"), "Team Ada").token
     ada = people.sign_in("Ada")
-    people.board.members.invite(ada)
+    people.board.members.invite_member(ada)
     people.board.members.leave(ada)
     assert people.board.row().teams == 0
     assert people.board.teams.list_tokens(ORGANISER) == []
@@ -195,7 +197,7 @@ def test_an_entry_of_the_list_is_free_again_after_leaving(make_people):
     for attempt in (
         lambda: people.board.identities.register(caller, "Second"),
         lambda: people.board.members.join(
-            caller, people.board.members.invite(people.sign_in("Ada"))
+            caller, people.board.members.invite_member(people.sign_in("Ada"))
         ),
     ):
         with pytest.raises(Conflict, match="mail address is registered already"):
@@ -207,7 +209,7 @@ def test_owners_manage_the_team_and_members_do_not(people):
     ada, members = people.register("Ada"), people.board.members
     bob = people.join("Bob", "Ada")
     for attempt in (
-        lambda: members.invite(bob),
+        lambda: members.invite_member(bob),
         lambda: members.revoke_invitation(bob, "0" * 16),
         lambda: members.remove(bob, ada.identity),
         lambda: members.set_role(bob, bob.identity, "owner"),
@@ -238,7 +240,7 @@ def test_the_token_of_a_team_owns_it(people, boards):
     assert people.board.members.list(caller)["members"][0]["you"] is False
     people.board.members.remove(caller, bob.identity)
     assert people.sign_in("Bob").team is None
-    assert people.board.members.invite(caller).startswith("lb_member_")
+    assert people.board.members.invite_member(caller).startswith("lb_member_")
     for attempt in (
         lambda: people.board.members.leave(caller),
         lambda: people.board.members.join(caller, "lb_member_x"),
@@ -250,7 +252,7 @@ def test_the_token_of_a_team_owns_it(people, boards):
 def test_the_people_of_another_team_are_out_of_reach(people):
     ada, bob = people.register("Ada"), people.register("Bob")
     members = people.board.members
-    invitation = members.invite(bob)
+    invitation = members.invite_member(bob)
     (listed,) = members.list(bob)["invitations"]
     assert members.list(ada)["invitations"] == []
     with pytest.raises(NotFound):
@@ -535,7 +537,7 @@ def test_a_dump_carries_people_and_neither_sessions_nor_tokens(
     board.members.leave(people.sign_in("Emil"))
     board.members.set_organiser(ORGANISER, people.sign_in("Fay").identity, organiser=True)
     token = board.teams.rotate_token(people.sign_in("Ada")).token
-    invitation = board.members.invite(people.sign_in("Ada"), uses=3)
+    invitation = board.members.invite_member(people.sign_in("Ada"), uses=3)
     session = identities.sign_in(
         VerifiedIdentity("example", "https://example.edu", "Ada", "Dr. Ada", "ada@example.edu"),
         seconds=10**6,
@@ -581,7 +583,7 @@ def test_a_request_that_began_in_a_team_does_nothing_after_it_was_left(
         for attempt in (
             lambda caller: submit(board, caller, predict(40)),
             lambda caller: board.submissions.authorize_upload(caller, 1_800_000_000),
-            members.invite,
+            members.invite_member,
             lambda caller: members.remove(caller, ada.identity),
             board.teams.rotate_token,
             lambda caller: board.closer.select_submissions(caller, []),

@@ -440,7 +440,7 @@ def test_the_leaderboard_shows_the_mean_rank_that_orders_it(
 
 def test_an_invitation_is_not_a_token(run_cli, live_server, monkeypatch, predictions):
     caller = Caller(Role.ORGANISER)
-    invitation = live_server.boards.open(live_server.slug).teams.invite(caller)
+    invitation = live_server.boards.open(live_server.slug).teams.invite_team(caller)
     monkeypatch.setenv("LADDERBOARD_URL", live_server.url)
     monkeypatch.setenv("LADDERBOARD_TOKEN", invitation)
     refused = run_cli("submit", live_server.slug, "-f", predictions(60))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.arena import CalibrationSize, CandidateSettings
-from ladderboard.arena._calibration._compiled_games import measure_candidate
+from ladderboard.arena._shaky_calibration._compiled_games import measure_candidate
 from ladderboard.errors import InvalidSetting
-from ladderboard.mechanisms._calibration import calibrated_settings
+from ladderboard.mechanisms._shaky_calibration import calibrated_settings
 
 PACKAGE = files("ladderboard.mechanisms")
 TABLES = [json.loads((PACKAGE / f"calibrated{which}.json").read_text()) for which in ("", "-teams")]

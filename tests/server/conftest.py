@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ladderboard as lb
-from ladderboard.server import _webhooks
+from ladderboard.server import _webhook_sender
 from ladderboard.server._sandbox._process import ParserProcess
 from support.salts import SaltSource, record_salt_uses
 from support.server.guard_server import GuardServer
@@ -196,7 +196,7 @@ def receiver(start_receiver):
 @pytest.fixture
 def webhook_server(make_server, monkeypatch):
     """A server that may call receivers on loopback, looks often what is due, and has a board."""
-    monkeypatch.setattr(_webhooks, "_TICK_SECONDS", 0.1)
+    monkeypatch.setattr(_webhook_sender, "_TICK_SECONDS", 0.1)
     live_server = make_server(webhook_private=True, url="https://boards.example.org")
     live_server.create_board()
     return live_server

@@ -119,10 +119,10 @@ def leak_a_header(monkeypatch, spy):
 
 
 def leak_a_reason(monkeypatch, spy):
-    reason = _submissions._format_reason
+    reason = _submissions._answer_sentence
     monkeypatch.setattr(
         _submissions,
-        "_format_reason",
+        "_answer_sentence",
         lambda *args: reason(*args) + (" Well done!" if spy.risk < 0.3 else ""),
     )
 

@@ -16,7 +16,7 @@ import pytest
 
 from ladderboard.ledger import PostgresStorage
 from ladderboard.ledger._storage import _postgres
-from ladderboard.server import _app, _webhooks
+from ladderboard.server import _app, _webhook_sender
 from support.postgres import PASSWORD, PostgresServer
 from support.server import SERVE_FIRST_BOARD
 from support.server.live_server import LiveServer, make_predictions
@@ -211,7 +211,7 @@ def test_a_commit_without_an_answer_is_uncertain_and_is_found_by_a_retry(
 @pytest.fixture
 def idle_webhooks(monkeypatch):
     """Let a server look for deliveries only once, so that it takes no connection later."""
-    monkeypatch.setattr(_webhooks, "_TICK_SECONDS", 600.0)
+    monkeypatch.setattr(_webhook_sender, "_TICK_SECONDS", 600.0)
 
 
 def test_a_database_without_free_connections_gives_503(idle_webhooks, server, postgres_server):

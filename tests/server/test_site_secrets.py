@@ -42,7 +42,7 @@ def secret_board(empty_server):
             token, predictions_file(3 + index), query=f"?message={NOTE}", Idempotency_Key="once"
         )
         assert response.status_code == 201, response.text
-    board.teams.invite(ORGANISER)
+    board.teams.invite_team(ORGANISER)
     board.teams.disqualify(ORGANISER, teams[1][0])
     return board, teams
 

@@ -10,7 +10,7 @@ import pytest
 
 from ladderboard.board import Caller, Role, VerifiedIdentity, announce_deadlines, open_boards
 from ladderboard.board._webhooks import queue_event
-from ladderboard.server import _webhooks
+from ladderboard.server import _webhook_sender
 from support.nginx import make_certificates
 from support.server.live_server import assert_problem, make_folder, make_predictions
 from support.server.webhooks import add, due, listed, pause, wait_for_result
@@ -43,11 +43,11 @@ def test_private_addresses_are_refused_at_once(live_server):
     "answers", [["127.0.0.1"], ["93.184.215.14", "10.0.0.1"], ["::ffff:a00:1"]]
 )
 def test_every_address_of_a_name_is_checked(answers):
-    with pytest.raises(_webhooks.AddressRefused):
-        _webhooks.choose_address(answers, private=False)
-    assert _webhooks.choose_address(answers, private=True) == answers[0]
+    with pytest.raises(_webhook_sender.AddressRefused):
+        _webhook_sender.choose_address(answers, private=False)
+    assert _webhook_sender.choose_address(answers, private=True) == answers[0]
     public = ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "::ffff:8.8.8.8"]
-    assert _webhooks.choose_address(public, private=False) == public[0]
+    assert _webhook_sender.choose_address(public, private=False) == public[0]
 
 
 def test_a_name_that_resolves_to_loopback_is_not_called(make_server, receiver):
@@ -64,7 +64,7 @@ def test_a_name_that_resolves_to_loopback_is_not_called(make_server, receiver):
 def test_the_connection_goes_to_the_address_that_was_checked(server, receiver, monkeypatch):
     """The name resolves once: a second answer would be another address."""
     port, calls = receiver.url.split(":")[2].split("/")[0], []
-    real = _webhooks.socket.getaddrinfo
+    real = _webhook_sender.socket.getaddrinfo
 
     def resolve(host, *rest, **options):
         if host != "once.example":
@@ -72,7 +72,7 @@ def test_the_connection_goes_to_the_address_that_was_checked(server, receiver, m
         calls.append(host)
         return [(2, 1, 6, "", ("127.0.0.1" if len(calls) == 1 else "127.0.0.2", int(port)))]
 
-    monkeypatch.setattr(_webhooks.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(_webhook_sender.socket, "getaddrinfo", resolve)
     server.boards.open("first").webhooks.add(ORGANISER, f"http://once.example:{port}/hook")
     pause(server)
     ((_, headers, _),) = receiver.wait_for(1)
@@ -81,14 +81,14 @@ def test_the_connection_goes_to_the_address_that_was_checked(server, receiver, m
 
 
 def resolve_to_loopback(monkeypatch, *names):
-    real = _webhooks.socket.getaddrinfo
+    real = _webhook_sender.socket.getaddrinfo
 
     def resolve(host, port, *rest, **options):
         if host in names:
             return [(2, 1, 6, "", ("127.0.0.1", port))]
         return real(host, port, *rest, **options)
 
-    monkeypatch.setattr(_webhooks.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(_webhook_sender.socket, "getaddrinfo", resolve)
 
 
 def test_the_certificate_is_checked_for_the_name(server, start_receiver, monkeypatch, tmp_path):

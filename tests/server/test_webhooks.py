@@ -13,10 +13,10 @@ from itertools import pairwise
 
 import pytest
 
-from ladderboard.board import Boards, Caller, DatabaseStore, Role, claim_deliveries
+from ladderboard.board import Boards, Caller, DatabaseStore, Role, claim_and_sign_deliveries
 from ladderboard.board import _webhooks as _queue
 from ladderboard.board._webhooks import queue_event
-from ladderboard.server import BoardProtocol, Settings, _webhooks, make_app
+from ladderboard.server import BoardProtocol, Settings, _webhook_sender, make_app
 from support.server.cli_server import wait_until
 from support.server.live_server import InlineParsers, assert_problem, make_predictions
 from support.server.threaded_server import ThreadedServer
@@ -97,7 +97,7 @@ def test_a_delivery_fails_for_good_after_eight_attempts(server, receiver):
 
 
 def test_a_receiver_that_hangs_delays_nothing(server, start_receiver, monkeypatch):
-    monkeypatch.setattr(_webhooks, "TIMEOUT_SECONDS", 3.0)
+    monkeypatch.setattr(_webhook_sender, "TIMEOUT_SECONDS", 3.0)
     hanging, quick = start_receiver(), start_receiver()
     hanging.statuses = ["hang"] * 100
     for path in range(40):  # more than may be under way at one host
@@ -163,7 +163,7 @@ def test_processes_share_the_work_and_send_each_delivery_once(server):
 
     def claim(boards):
         barrier.wait()
-        claimed.extend(claim_deliveries(storage, boards.open, rows, now + 50, None))
+        claimed.extend(claim_and_sign_deliveries(storage, boards.open, rows, now + 50, None))
 
     threads = [threading.Thread(target=claim, args=(boards,)) for boards in others]
     for thread in threads:

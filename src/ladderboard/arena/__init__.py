@@ -8,14 +8,6 @@ settings of the Shaky Ladder for a size; ``plan_figure`` draws a plan made by
 ``ladderboard.bounds.plan``.
 """
 
-from ladderboard.arena._calibration import (
-    Calibration,
-    CalibrationSize,
-    CandidateResult,
-    CandidateSettings,
-    calibrate,
-    calibration_table,
-)
 from ladderboard.arena._experiments import (
     arena_experiment,
     calibrated_experiment,
@@ -29,6 +21,14 @@ from ladderboard.arena._experiments import (
 from ladderboard.arena._figures import plan_figure
 from ladderboard.arena._majority import Moments, majority_attack, majority_attack_moments
 from ladderboard.arena._runner import GameRow, run
+from ladderboard.arena._shaky_calibration import (
+    Calibration,
+    CalibrationSize,
+    CandidateResult,
+    CandidateSettings,
+    calibrate,
+    calibration_table,
+)
 
 __all__ = [
     "Calibration",

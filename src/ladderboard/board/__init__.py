@@ -129,7 +129,7 @@ if TYPE_CHECKING:
     from ladderboard.board._webhooks import DeliveryResult as DeliveryResult
     from ladderboard.board._webhooks import WebhookWithSecret as WebhookWithSecret
     from ladderboard.board._webhooks import announce_deadlines as announce_deadlines
-    from ladderboard.board._webhooks import claim_deliveries as claim_deliveries
+    from ladderboard.board._webhooks import claim_and_sign_deliveries as claim_and_sign_deliveries
     from ladderboard.board._webhooks import delete_old_deliveries as delete_old_deliveries
     from ladderboard.board._webhooks import record_delivery_results as record_delivery_results
 
@@ -311,7 +311,7 @@ __getattr__, __dir__ = lazy_exports(
             "DeliveryResult",
             "WebhookWithSecret",
             "announce_deadlines",
-            "claim_deliveries",
+            "claim_and_sign_deliveries",
             "delete_old_deliveries",
             "record_delivery_results",
         ),

@@ -108,10 +108,10 @@ def read_standings(
         after = (position.released, position.since, position.number)
         teams = list_ranked_teams(view, as_frozen=as_frozen, after=after, limit=limit + 1)
         for team in teams[:limit]:
-            position = _advance(position, team)
+            position = _next_rank(position, team)
             rank = position.rank if team.kind == "team" else None
             rows.append(TeamStanding(rank, tied=False, team=team))
-        rows = _mark_ties(view, rows, as_frozen=as_frozen)
+        rows = _flag_ties(view, rows, as_frozen=as_frozen)
         if len(teams) > limit:
             return StandingsPage(rows, _encode_cursor(position, mac))
         position = position._replace(released=None, since=-1, number=-1)
@@ -222,7 +222,7 @@ def read_team_standing(
     return TeamStanding(rank, is_tied(view, team.released, as_frozen=as_frozen), team)
 
 
-def _advance(position: _PagePosition, team: StandingRow) -> _PagePosition:
+def _next_rank(position: _PagePosition, team: StandingRow) -> _PagePosition:
     """Return the position after a team with a release; baselines are not counted for ranks."""
     number, released, since = team.number, team.released or 0.0, team.since or 0
     if team.kind != "team":
@@ -232,7 +232,7 @@ def _advance(position: _PagePosition, team: StandingRow) -> _PagePosition:
     return _PagePosition(counted, rank, released, released, since, number)
 
 
-def _mark_ties(view: ReadView, rows: list[TeamStanding], *, as_frozen: bool) -> list[TeamStanding]:
+def _flag_ties(view: ReadView, rows: list[TeamStanding], *, as_frozen: bool) -> list[TeamStanding]:
     """Return the rows with ties marked, also ties with teams on neighbouring pages."""
     teams = [row for row in rows if row.rank is not None]
     rank_counts = Counter(team.rank for team in teams)

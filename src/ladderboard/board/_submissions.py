@@ -318,7 +318,7 @@ class SubmissionService:
         with board.book.reading_latest() as view:
             row, team_row = self._check_sender(view, caller, team)
             if idempotency_key is not None:
-                key = board.book.idempotency_dedupe_key(
+                key = board.book.hash_idempotency_key(
                     ScoredQuestion(b"", 1.0, asker=team_row.id, idempotency_key=idempotency_key)
                 )
                 if key is not None and view.find_by_dedupe_key(key) is not None:
@@ -449,7 +449,7 @@ class SubmissionService:
     def _repeat_answer(self, checked: _CheckedSubmission) -> _RecordedAnswer:
         """Repeat an earlier answer; a new idempotency key is recorded for it."""
         board, number, question = self._board, checked.team.number, checked.question
-        key, earlier = board.book.idempotency_dedupe_key(question), checked.earlier
+        key, earlier = board.book.hash_idempotency_key(question), checked.earlier
         with board.reading() as view:
             row, team_row = read_board_and_team(view, number, checked.request.sender)
             if earlier and (key is None or view.find_by_dedupe_key(key) == earlier.entry_number):
@@ -709,7 +709,7 @@ class SubmissionService:
             best=value,
             visible_gain=recorded.visible_gain,
             quota=recorded.quota,
-            reason=_format_reason(recorded, rules),
+            reason=_answer_sentence(recorded, rules),
             rules=rules,
             receipt=recorded.receipt,
             further=recorded.further,
@@ -754,7 +754,7 @@ def _must_redact(row: BoardRow, caller: Caller) -> bool:
     return row.visibility in SECRET_VISIBILITIES and caller.role < Role.EVALUATOR
 
 
-def _format_reason(recorded: _RecordedAnswer, rules: Rules) -> str:
+def _answer_sentence(recorded: _RecordedAnswer, rules: Rules) -> str:
     """Return the answer's sentence, with the tightest limit as the remaining count."""
     display = rules.display
     tightest = recorded.quota.tightest

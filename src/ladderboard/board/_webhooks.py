@@ -237,7 +237,7 @@ class DeliveryResult(NamedTuple):
     final: bool = False
 
 
-def claim_deliveries(
+def claim_and_sign_deliveries(
     storage: Storage, open_board: OpenBoard, due: list[DueDelivery], now: int, url: str | None
 ) -> list[Delivery]:
     """Claim deliveries for this process, and return those that no other process has claimed.

@@ -191,7 +191,7 @@ def invite(
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
         end = opened.teams.invitation_end(time.time(), days)
-        tokens = [opened.teams.invite(organiser(), days=days) for _ in range(count)]
+        tokens = [opened.teams.invite_team(organiser(), days=days) for _ in range(count)]
     if address is not None and _settings.is_loopback(address.host):
         echo_err(f"Only this machine reaches {address.url}; give its public address with --url.")
     links = [token if join_url is None else f"{join_url}#{token}" for token in tokens]

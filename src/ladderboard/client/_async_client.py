@@ -51,7 +51,7 @@ class AsyncClient(BaseClient):
 
     async def board(self, board: str) -> BoardInfo:
         """Return a board: its rules, its guarantees and how many submissions were used."""
-        return await self._ask(requests.board(board))
+        return await self._send_with_retries(requests.board(board))
 
     async def submit(
         self,
@@ -80,7 +80,7 @@ class AsyncClient(BaseClient):
             progress=progress,
         )
         try:
-            reply = await self._ask(request)
+            reply = await self._send_with_retries(request)
         except LadderboardError as error:
             await asyncio.to_thread(receipt.record_refusal, error)
             raise
@@ -93,7 +93,7 @@ class AsyncClient(BaseClient):
 
     async def submission(self, board: str, submission: str) -> SubmissionInfo:
         """Return one submission."""
-        return await self._ask(requests.submission(board, submission))
+        return await self._send_with_retries(requests.submission(board, submission))
 
     def leaderboard(self, board: str) -> AsyncIterator[LeaderboardRow]:
         """Yield the leaderboard's rows, best first."""
@@ -101,11 +101,11 @@ class AsyncClient(BaseClient):
 
     async def records(self, board: str) -> tuple[BoardRecord, ...]:
         """Return each improvement of the best on the whole board, oldest first."""
-        return await self._ask(requests.records(board))
+        return await self._send_with_retries(requests.records(board))
 
     async def finals(self, board: str) -> FinalRanking:
         """Return the final ranking; ``NotFound`` before the board is closed."""
-        return await self._ask(requests.finals(board))
+        return await self._send_with_retries(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> AsyncIterator[bytes]:
         """Yield the ledger's entries from ``first`` on, as the bytes that were hashed."""
@@ -113,55 +113,55 @@ class AsyncClient(BaseClient):
 
     async def team(self, board: str) -> TeamStatus:
         """Return your team: its best, its limits, and when it may submit next."""
-        return await self._ask(requests.team(board))
+        return await self._send_with_retries(requests.team(board))
 
     async def register(
         self, board: str, name: str, invitation: str | None = None
     ) -> TeamCredentials:
         """Register a team. Its token is returned here only; keep it."""
-        return await self._ask(requests.register(board, name, invitation))
+        return await self._send_with_retries(requests.register(board, name, invitation))
 
     async def rotate_token(self, board: str) -> TeamCredentials:
         """Return a new token for your team; the old one stops working at once."""
-        return await self._ask(requests.rotate_token(board))
+        return await self._send_with_retries(requests.rotate_token(board))
 
     async def terms(self, board: str) -> BoardTerms:
         """Return the terms of a board: text, version, and whether your team accepted them."""
-        return await self._ask(requests.terms(board))
+        return await self._send_with_retries(requests.terms(board))
 
     async def accept_terms(self, board: str, version: str) -> BoardTerms:
         """Accept the version of the terms that you read; the ledger records it."""
-        return await self._ask(requests.accept_terms(board, version))
+        return await self._send_with_retries(requests.accept_terms(board, version))
 
     async def members(self, board: str) -> TeamMembers:
         """Return the people in your team with their roles, and its invitations."""
-        return await self._ask(requests.members(board))
+        return await self._send_with_retries(requests.members(board))
 
     async def set_role(
         self, board: str, member: int, role: Literal["owner", "member"]
     ) -> TeamMembers:
         """Make a person in your team an owner or a member."""
-        return await self._ask(requests.set_role(board, member, role))
+        return await self._send_with_retries(requests.set_role(board, member, role))
 
     async def remove_member(self, board: str, member: int) -> None:
         """Remove a person from your team; if they know its token, rotate it."""
-        await self._ask(requests.remove_member(board, member))
+        await self._send_with_retries(requests.remove_member(board, member))
 
     async def invite_member(self, board: str, *, days: float = 7, uses: int = 1) -> str:
         """Return an invitation with which people who sign in join your team."""
-        return await self._ask(requests.invite_member(board, days, uses))
+        return await self._send_with_retries(requests.invite_member(board, days, uses))
 
     async def revoke_invitation(self, board: str, invitation: str) -> None:
         """End an invitation to your team by its id."""
-        await self._ask(requests.revoke_invitation(board, invitation))
+        await self._send_with_retries(requests.revoke_invitation(board, invitation))
 
     async def selections(self, board: str) -> tuple[str, ...]:
         """Return the ids your team selected for the finals; empty if it selected none."""
-        return await self._ask(requests.selections(board))
+        return await self._send_with_retries(requests.selections(board))
 
     async def select(self, board: str, submissions: Sequence[str]) -> tuple[str, ...]:
         """Select submissions for the finals by their ids, replacing earlier selections."""
-        return await self._ask(requests.select(board, submissions))
+        return await self._send_with_retries(requests.select(board, submissions))
 
     async def close(self) -> None:
         """Close idle connections; the next request opens new ones."""
@@ -169,11 +169,11 @@ class AsyncClient(BaseClient):
         if http_client is not None:
             await http_client.aclose()
 
-    async def _ask(self, request: Request[T]) -> T:
+    async def _send_with_retries(self, request: Request[T]) -> T:
         backoff = RetryBackoff(self.retries)
         while True:
             try:
-                response = await self._send(request)
+                response = await self._send_once(request)
             except TRANSPORT_ERRORS as error:
                 outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
@@ -182,7 +182,7 @@ class AsyncClient(BaseClient):
                 return outcome.value
             await asyncio.sleep(outcome.seconds)
 
-    async def _send(self, request: Request[Any]) -> RawResponse:
+    async def _send_once(self, request: Request[Any]) -> RawResponse:
         if os.getpid() not in self._http_clients:
             self._http_clients[os.getpid()] = httpx.AsyncClient(**self._http_options())
         http_client: httpx.AsyncClient = self._http_clients[os.getpid()]
@@ -201,7 +201,7 @@ class AsyncClient(BaseClient):
     ) -> AsyncIterator[Any]:
         cursor, seen = None, set[Any]()
         while True:
-            page = await self._ask(make_request(cursor))
+            page = await self._send_with_retries(make_request(cursor))
             for row in page.rows:
                 yield row
             cursor = self._next_cursor(page, seen)

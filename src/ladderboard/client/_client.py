@@ -68,7 +68,7 @@ class Client(BaseClient):
 
     def board(self, board: str) -> BoardInfo:
         """Return a board: its rules, its guarantees and how many submissions were used."""
-        return self._ask(requests.board(board))
+        return self._send_with_retries(requests.board(board))
 
     def submit(
         self,
@@ -111,7 +111,7 @@ class Client(BaseClient):
             progress=progress,
         )
         try:
-            reply = self._ask(request)
+            reply = self._send_with_retries(request)
         except LadderboardError as error:
             receipt.record_refusal(error)
             raise
@@ -128,7 +128,7 @@ class Client(BaseClient):
 
     def submission(self, board: str, submission: str) -> SubmissionInfo:
         """Return one submission."""
-        return self._ask(requests.submission(board, submission))
+        return self._send_with_retries(requests.submission(board, submission))
 
     def leaderboard(self, board: str) -> Iterator[LeaderboardRow]:
         """Yield the leaderboard's rows, best first."""
@@ -136,11 +136,11 @@ class Client(BaseClient):
 
     def records(self, board: str) -> tuple[BoardRecord, ...]:
         """Return each improvement of the best on the whole board, oldest first."""
-        return self._ask(requests.records(board))
+        return self._send_with_retries(requests.records(board))
 
     def finals(self, board: str) -> FinalRanking:
         """Return the final ranking; ``NotFound`` before the board is closed."""
-        return self._ask(requests.finals(board))
+        return self._send_with_retries(requests.finals(board))
 
     def ledger(self, board: str, first: int = 0) -> Iterator[bytes]:
         """Yield the ledger's entries from ``first`` on, as the bytes that were hashed."""
@@ -148,51 +148,51 @@ class Client(BaseClient):
 
     def team(self, board: str) -> TeamStatus:
         """Return your team: its best, its limits, and when it may submit next."""
-        return self._ask(requests.team(board))
+        return self._send_with_retries(requests.team(board))
 
     def register(self, board: str, name: str, invitation: str | None = None) -> TeamCredentials:
         """Register a team. Its token is returned here only; keep it."""
-        return self._ask(requests.register(board, name, invitation))
+        return self._send_with_retries(requests.register(board, name, invitation))
 
     def rotate_token(self, board: str) -> TeamCredentials:
         """Return a new token for your team; the old one stops working at once."""
-        return self._ask(requests.rotate_token(board))
+        return self._send_with_retries(requests.rotate_token(board))
 
     def terms(self, board: str) -> BoardTerms:
         """Return the terms of a board: text, version, and whether your team accepted them."""
-        return self._ask(requests.terms(board))
+        return self._send_with_retries(requests.terms(board))
 
     def accept_terms(self, board: str, version: str) -> BoardTerms:
         """Accept the version of the terms that you read; the ledger records it."""
-        return self._ask(requests.accept_terms(board, version))
+        return self._send_with_retries(requests.accept_terms(board, version))
 
     def members(self, board: str) -> TeamMembers:
         """Return the people in your team with their roles, and its invitations."""
-        return self._ask(requests.members(board))
+        return self._send_with_retries(requests.members(board))
 
     def set_role(self, board: str, member: int, role: Literal["owner", "member"]) -> TeamMembers:
         """Make a person in your team an owner or a member."""
-        return self._ask(requests.set_role(board, member, role))
+        return self._send_with_retries(requests.set_role(board, member, role))
 
     def remove_member(self, board: str, member: int) -> None:
         """Remove a person from your team; if they know its token, rotate it."""
-        self._ask(requests.remove_member(board, member))
+        self._send_with_retries(requests.remove_member(board, member))
 
     def invite_member(self, board: str, *, days: float = 7, uses: int = 1) -> str:
         """Return an invitation with which people who sign in join your team."""
-        return self._ask(requests.invite_member(board, days, uses))
+        return self._send_with_retries(requests.invite_member(board, days, uses))
 
     def revoke_invitation(self, board: str, invitation: str) -> None:
         """End an invitation to your team by its id."""
-        self._ask(requests.revoke_invitation(board, invitation))
+        self._send_with_retries(requests.revoke_invitation(board, invitation))
 
     def selections(self, board: str) -> tuple[str, ...]:
         """Return the ids your team selected for the finals; empty if it selected none."""
-        return self._ask(requests.selections(board))
+        return self._send_with_retries(requests.selections(board))
 
     def select(self, board: str, submissions: Sequence[str]) -> tuple[str, ...]:
         """Select submissions for the finals by their ids, replacing earlier selections."""
-        return self._ask(requests.select(board, submissions))
+        return self._send_with_retries(requests.select(board, submissions))
 
     def close(self) -> None:
         """Close idle connections; the next request opens new ones."""
@@ -210,11 +210,11 @@ class Client(BaseClient):
                 new.close()
         return http_client
 
-    def _ask(self, request: Request[T]) -> T:
+    def _send_with_retries(self, request: Request[T]) -> T:
         backoff = RetryBackoff(self.retries)
         while True:
             try:
-                response = self._send(request)
+                response = self._send_once(request)
             except TRANSPORT_ERRORS as error:
                 outcome: Any = self._handle_transport_error(request, backoff, error)
             else:
@@ -223,7 +223,7 @@ class Client(BaseClient):
                 return outcome.value
             time.sleep(outcome.seconds)
 
-    def _send(self, request: Request[Any]) -> RawResponse:
+    def _send_once(self, request: Request[Any]) -> RawResponse:
         content = request.content if request.body is None else request.body.chunks()
         headers = self._headers(request)
         with self._http_client().stream(
@@ -237,7 +237,7 @@ class Client(BaseClient):
     def _iterate_pages(self, make_request: Callable[[Any], Request[Any]]) -> Iterator[Any]:
         cursor, seen = None, set[Any]()
         while True:
-            page = self._ask(make_request(cursor))
+            page = self._send_with_retries(make_request(cursor))
             yield from page.rows
             cursor = self._next_cursor(page, seen)
             if cursor is None:

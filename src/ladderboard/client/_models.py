@@ -17,7 +17,7 @@ from ladderboard._formatting import format_count, format_decimals, format_gain, 
 from ladderboard.board import BoardInfo, MetricRelease, SubmissionReply
 from ladderboard.bounds import Certificate
 from ladderboard.client._config import check_board_name
-from ladderboard.holdout import BoardAnswer, Reply, describe_board_answer
+from ladderboard.holdout import RESERVED_USED_UP, BoardAnswer, Reply, describe_board_answer
 
 _WORST_LOSS = 1.0  # the value of a ladder before the first improvement
 T = TypeVar("T")
@@ -94,11 +94,7 @@ def _describe_remaining(result: SubmissionResult) -> str:
     lasting = [limit.remaining for limit in result.limits if limit.name != "window"]
     remaining, following = min(lasting, default=result.remaining), result.next_submission_at
     if not remaining:
-        hidden = (
-            "your reserved submissions are used up; you may still submit while the shared pool "
-            "lasts, whose size is hidden"
-        )
-        return "no submissions left" if following is None else hidden
+        return "no submissions left" if following is None else RESERVED_USED_UP
     submissions_left = f"{format_count(remaining, 'submission')} left"
     if result.remaining >= remaining:
         return submissions_left

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ladderboard.holdout._payload import Payload, encode_predictions
     from ladderboard.holdout._remote import RemoteGate, RemoteHoldout
     from ladderboard.holdout._remote import connect_served as connect_served
+    from ladderboard.holdout._reply import RESERVED_USED_UP as RESERVED_USED_UP
     from ladderboard.holdout._reply import UNDECLARED_CLASSES, Reply, format_remaining, format_reply
     from ladderboard.holdout._reply import BoardAnswer as BoardAnswer
     from ladderboard.holdout._reply import ReplyTexts as ReplyTexts
@@ -127,6 +128,7 @@ __getattr__, __dir__ = lazy_exports(
             "Reply",
             "ReplyTexts",
             "UNDECLARED_CLASSES",
+            "RESERVED_USED_UP",
             "describe_board_answer",
             "describe_bound",
             "format_remaining",

@@ -394,6 +394,13 @@ class BoardAnswer(NamedTuple):
     proven: bool | None = None
 
 
+RESERVED_USED_UP = (
+    "your reserved submissions are used up; you may still submit while the shared pool lasts, "
+    "whose size is hidden"
+)
+"""What is left of a team's submissions, if how many are left depends on others."""
+
+
 def describe_board_answer(answer: BoardAnswer) -> list[str]:
     """Return sentences about the best score, and about this submission's if it is released.
 

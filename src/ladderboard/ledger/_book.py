@@ -427,7 +427,7 @@ class Book(BookContext):
         return find_recorded_answer(
             view,
             self.dedupe_key(question),
-            self.idempotency_dedupe_key(question),
+            self.hash_idempotency_key(question),
             by_key_only=bool(question.nonce),
         )
 

@@ -206,10 +206,10 @@ class BookContext:
 
     def dedupe_keys(self, question: ScoredQuestion) -> list[bytes]:
         """Return all keys by which a question is recognised."""
-        key, retry_key = self.dedupe_key(question), self.idempotency_dedupe_key(question)
+        key, retry_key = self.dedupe_key(question), self.hash_idempotency_key(question)
         return [key] if retry_key is None else [key, retry_key]
 
-    def idempotency_dedupe_key(self, question: ScoredQuestion) -> bytes | None:
+    def hash_idempotency_key(self, question: ScoredQuestion) -> bytes | None:
         """Return the keyed hash of the question's idempotency key, if it has one."""
         return (
             None
@@ -351,7 +351,7 @@ class BookTransaction:
         """Return the earlier answer to a question, if any; record its idempotency key for it."""
         dedupe_key, idempotency_dedupe_key = (
             self._book.dedupe_key(question),
-            self._book.idempotency_dedupe_key(question),
+            self._book.hash_idempotency_key(question),
         )
         if idempotency_dedupe_key is None and (
             self._is_unanswered(dedupe_key)

@@ -11,7 +11,6 @@ from ladderboard.mechanisms._base import Mechanism
 from ladderboard.mechanisms._base import declared_transcript as declared_transcript
 from ladderboard.mechanisms._base import why_uncounted as why_uncounted
 from ladderboard.mechanisms._by_example import BootstrapLadder, ParameterFreeLadder
-from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import MAX_MAGNITUDE as MAX_MAGNITUDE
 from ladderboard.mechanisms._fixed_point import UNITS as UNITS
 from ladderboard.mechanisms._fixed_point import Grouping
@@ -38,6 +37,7 @@ from ladderboard.mechanisms._session import changes_of_others as changes_of_othe
 from ladderboard.mechanisms._session import largest_standard_error as largest_standard_error
 from ladderboard.mechanisms._session import standard_error_class as standard_error_class
 from ladderboard.mechanisms._session import to_float_vector as to_float_vector
+from ladderboard.mechanisms._shaky_calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._shaky_ladder import PaperSettings, ShakyLadder, paper_settings
 from ladderboard.mechanisms._thresholdout import Thresholdout
 from ladderboard.mechanisms._transcript import ReleaseDeviation as ReleaseDeviation

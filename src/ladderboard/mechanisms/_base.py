@@ -50,7 +50,7 @@ from ladderboard.mechanisms._session import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ladderboard.mechanisms._calibration import CalibratedSettings
+    from ladderboard.mechanisms._shaky_calibration import CalibratedSettings
     from ladderboard.mechanisms._shaky_ladder import PaperSettings
     from ladderboard.mechanisms._transcript import Transcript, VisibleChange
     from ladderboard.tape import Draws, DrawsMany, Law, Tape

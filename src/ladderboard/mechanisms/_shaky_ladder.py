@@ -13,7 +13,6 @@ from ladderboard import _settings
 from ladderboard.errors import OutsideTheorem
 from ladderboard.mechanisms import _fixed_point
 from ladderboard.mechanisms._base import Mechanism, smallest_gain
-from ladderboard.mechanisms._calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._fixed_point import round_to_grid
 from ladderboard.mechanisms._ladder import ShakyLadderState, run_ladder
 from ladderboard.mechanisms._session import (
@@ -24,6 +23,7 @@ from ladderboard.mechanisms._session import (
     Step,
     StepMany,
 )
+from ladderboard.mechanisms._shaky_calibration import CalibratedSettings, calibrated_settings
 from ladderboard.mechanisms._transcript import (
     GridValues,
     ReleaseDeviation,

@@ -31,7 +31,7 @@ from ladderboard.server._pages import remove_stale_dumps
 from ladderboard.server._problems import RequestRefused, problem, problem_from_exception
 from ladderboard.server._settings import Settings
 from ladderboard.server._uploads import Spool
-from ladderboard.server._webhooks import WebhookSender
+from ladderboard.server._webhook_sender import WebhookSender
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -33,8 +33,8 @@ from ladderboard.verify._history import DuplicateChecker, HistoryChecker
 from ladderboard.verify._rankings import FinalsChecker, check_finals, check_standings
 from ladderboard.verify._receipts import SavedEvidence, WrongArgument
 from ladderboard.verify._replay import (
+    PossibleReleaseChecker,
     RecordChecker,
-    ReleaseChecker,
     Replay,
     decode_opened_secret,
 )
@@ -114,7 +114,7 @@ class _Verification:
         self.number: int | None = 0
         """The entry that is being checked; None after the last."""
         self.history: HistoryChecker | None = None
-        self.releases: ReleaseChecker | None = None
+        self.releases: PossibleReleaseChecker | None = None
         self.records: RecordChecker | None = None
         self.replay: Replay | None = None
         self.risks: RiskChecker | None = None
@@ -246,7 +246,7 @@ class _Verification:
         self.evidence.check_commitment(fields["commitment"])
         loss, custom_mechanism = self._custom
         mechanism = _find_mechanism(fields["mechanism"], custom_mechanism)
-        self.releases = ReleaseChecker(mechanism, fields)
+        self.releases = PossibleReleaseChecker(mechanism, fields)
         if mechanism is not None and "proven" in fields["rules"]:
             self.records = RecordChecker(mechanism, fields)
         if bundle is None:

@@ -387,7 +387,7 @@ _STATE += encode("question") + b"I"
 _TO_STATE = encode("state")
 
 
-class ReleaseChecker:
+class PossibleReleaseChecker:
     """Checks that releases are possible after those before them, for mechanisms that can tell.
 
     Such as a growing ladder, whose public values decide on which grid the next value lies.
@@ -569,10 +569,12 @@ class Replay:
         if mechanism.needs == "losses" and (losses is None or ladder.unknown):
             ladder.unknown = True  # the losses of examples are not there
         else:
-            self._ask(mechanism, ladder, fields, opened=opened, losses=losses, draws=draws)
+            self._recompute_release(
+                mechanism, ladder, fields, opened=opened, losses=losses, draws=draws
+            )
         self._changes.count(fields["ladder"], changed=fields["improved"])
 
-    def _ask(
+    def _recompute_release(
         self,
         mechanism: Mechanism,
         ladder: _ReplayedLadder,

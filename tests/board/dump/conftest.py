@@ -113,7 +113,7 @@ def make_board(boards, slug="digits", *, status="open"):
     teams = history.board.teams
     history.tokens = {
         "organiser": teams.issue_staff_token(ORGANISER, Role.ORGANISER),
-        "invitation": teams.invite(ORGANISER),
+        "invitation": teams.invite_team(ORGANISER),
         "server": boards.issue_token(),
         **{name: teams.create(ORGANISER, name).token for name in ("R\u00e9d", "Blue", "Green")},
     }

@@ -86,7 +86,7 @@ def fill(boards):
         board = boards.create(folder)
         for name in ("R\u00e9d", "Blue"):
             board.teams.create(ORGANISER, name)
-        board.teams.invite(ORGANISER)
+        board.teams.invite_team(ORGANISER)
         board.identities.extend_list(ORGANISER, ["ada@example.org"])
         person = VerifiedIdentity("example", "https://example.edu", "1", "Bob", "bob@example.edu")
         caller = boards.caller_by_token_hash(board.identities.sign_in(person, seconds=60), slug)

@@ -212,7 +212,7 @@ def _make_sign_in_board(live_server) -> ExampleBoard:
     board.board.webhooks.add(
         board.caller, "https://hooks.example.invalid/services/T0/B0/0123456789abcdef", ("closed",)
     )
-    board.board.teams.invite(board.caller)
+    board.board.teams.invite_team(board.caller)
     board.board.teams.issue_staff_token(board.caller, Role.EVALUATOR)
     return board
 

@@ -96,7 +96,7 @@ class Members:
             ],
         )
 
-    def invite(self, caller: Caller, *, days: float = 7, uses: int = 1) -> str:
+    def invite_member(self, caller: Caller, *, days: float = 7, uses: int = 1) -> str:
         """Return an invitation with which people who signed in join the caller's team."""
         check_days(days)
         if type(uses) is not int or not 1 <= uses <= _MAX_USES:

@@ -124,7 +124,7 @@ class Teams:
         check_days(days)
         return int(now) + int(days * 86400)
 
-    def invite(self, caller: Caller, *, days: float | None = None) -> str:
+    def invite_team(self, caller: Caller, *, days: float | None = None) -> str:
         """Return an invitation for one team, which ends as :meth:`invitation_end` says."""
         check_permission(caller, "teams")
         if days is not None:

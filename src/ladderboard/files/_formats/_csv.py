@@ -108,7 +108,29 @@ def _check_utf8(data: bytes, error_class: ErrorClass) -> None:
             refuse(error_class, "encoding", message)
 
 
-def read_first_line(
+def open_csv(
+    data: bytes,
+    separator: str | None,
+    limits: Limits,
+    error_class: ErrorClass,
+    *,
+    max_rows: int,
+    has_header: Callable[[list[str], Callable[[], int]], bool],
+) -> CsvTable:
+    """Return a CSV file as a table: its separator and its header are recognised."""
+    data = normalize_text(data, error_class)
+    separator, fields, start = detect_separator(data, separator, limits, error_class)
+    header = has_header(fields, lambda: data.count(b"\n", start) + (not data.endswith(b"\n")))
+    if header:
+        end = data.find(b"\n", start)
+        start = len(data) if end < 0 else end + 1
+    names = fields if header else None
+    return CsvTable(
+        data, separator, names, len(fields), start=start, max_rows=max_rows, error_class=error_class
+    )
+
+
+def detect_separator(
     data: bytes, separator: str | None, limits: Limits, error_class: ErrorClass
 ) -> tuple[str, list[str], int]:
     """Return the separator, the fields of the first line, and where that line begins."""

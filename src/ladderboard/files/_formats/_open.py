@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 
 from ladderboard._formatting import format_count
 from ladderboard.files._columns import MemoryTable, MixedColumn
-from ladderboard.files._formats._csv import CsvTable, normalize_text, read_first_line
+from ladderboard.files._formats._csv import normalize_text, open_csv
 from ladderboard.files._memory import array_to_table, read_memory
 from ladderboard.files._source import (
     SHOWN,
@@ -55,7 +55,7 @@ def open_table(
     file_format = detect_format(data, name, file_format)
     if file_format in {"csv", "tsv"}:
         separator = "\t" if file_format == "tsv" else None
-        return _open_csv(
+        return open_csv(
             data, separator, limits, error_class, max_rows=max_rows, has_header=has_header
         )
     return _open_non_csv(data, file_format, limits, error_class, max_rows)
@@ -64,39 +64,14 @@ def open_table(
 def _open_non_csv(
     data: bytes, file_format: str, limits: Limits, error_class: ErrorClass, max_rows: int
 ) -> FileTable:
-    """Open any format but CSV; readers are imported on demand, which keeps start-up fast."""
+    """Open any format but CSV."""
     if file_format == "jsonl":
-        from ladderboard.files._formats._open import read_json_lines  # noqa: PLC0415
-
         return read_json_lines(data, limits, max_rows, error_class)
     if file_format == "npy":
-        from ladderboard.files._formats._open import read_npy  # noqa: PLC0415
-
         return read_npy(data, limits, max_rows, error_class)
-    from ladderboard.files._formats._columnar import ColumnarTable  # noqa: PLC0415
+    from ladderboard.files._formats._columnar import ColumnarTable  # noqa: PLC0415 - slow start
 
     return ColumnarTable(data, file_format, limits, max_rows, error_class)
-
-
-def _open_csv(
-    data: bytes,
-    separator: str | None,
-    limits: Limits,
-    error_class: ErrorClass,
-    *,
-    max_rows: int,
-    has_header: Callable[[list[str], Callable[[], int]], bool],
-) -> CsvTable:
-    data = normalize_text(data, error_class)
-    separator, fields, start = read_first_line(data, separator, limits, error_class)
-    header = has_header(fields, lambda: data.count(b"\n", start) + (not data.endswith(b"\n")))
-    if header:
-        end = data.find(b"\n", start)
-        start = len(data) if end < 0 else end + 1
-    names = fields if header else None
-    return CsvTable(
-        data, separator, names, len(fields), start=start, max_rows=max_rows, error_class=error_class
-    )
 
 
 def _check_size(table: Any, limits: Limits, max_rows: int, error_class: ErrorClass) -> Any:

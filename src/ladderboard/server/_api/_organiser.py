@@ -37,7 +37,7 @@ from ladderboard.server._api._routes import (
 )
 from ladderboard.server._context import get_context, log_erasure, make_response, open_board
 from ladderboard.server._sandbox import sandbox
-from ladderboard.server._webhooks import check_literal_address
+from ladderboard.server._webhook_sender import check_literal_address
 
 router = make_router("organiser")
 
@@ -106,7 +106,7 @@ def invite(request: Request, board: Slug, wanted: InvitationRequest | None = Non
     """Create an invitation with which one team can register."""
     days = 7.0 if wanted is None else wanted.days
     opened, caller = open_board(request, board)
-    invitation = opened.teams.invite(caller, days=days)
+    invitation = opened.teams.invite_team(caller, days=days)
     return make_response(request, {"invitation": invitation}, 201)
 
 

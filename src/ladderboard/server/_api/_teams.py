@@ -173,7 +173,7 @@ def invite_member(
     """Create an invitation to the caller's team, for people who sign in. Only owners may."""
     wanted = wanted or MemberInvitationRequest()
     opened, caller = open_board(request, board)
-    invitation = opened.members.invite(caller, days=wanted.days, uses=wanted.uses)
+    invitation = opened.members.invite_member(caller, days=wanted.days, uses=wanted.uses)
     return make_response(request, {"invitation": invitation}, 201)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from ladderboard._formatting import format_count, format_gain, shared_decimals
-from ladderboard.holdout import BoardAnswer, describe_board_answer
+from ladderboard.holdout import RESERVED_USED_UP, BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import (
     exact_duration,
     metric_title,
@@ -221,10 +221,7 @@ def remaining_text(
     tightest = min((limit for limit in limits if limit["name"] != "window"), key=_remaining)
     rest = tightest["remaining"]
     if not rest and following is not None:
-        return Markup(
-            "your reserved submissions are used up; you may still submit while the shared pool "
-            "lasts, whose size is hidden"
-        )
+        return Markup("{}").format(RESERVED_USED_UP)
     if not rest:
         team = f"your team has used all its {tightest['allowed']:,}"
         reason = (

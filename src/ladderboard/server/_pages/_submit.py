@@ -95,7 +95,7 @@ async def submit_form(request: Request, board: Slug) -> Response:
 
 
 @router.post("/boards/{board}/check")
-async def check_form(request: Request, board: Slug) -> Response:
+async def check_uploaded_file(request: Request, board: Slug) -> Response:
     """Check the file without scoring it, whatever the team has left, and show the result."""
     _check_csrf(request)
     try:

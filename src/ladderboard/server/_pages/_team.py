@@ -89,7 +89,7 @@ def _invite(board: Board, caller: Caller, form: Form) -> TeamOutcome:
     days, uses = form.get("days", "").strip() or "7", form.get("uses", "").strip() or "1"
     if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", days) or not re.fullmatch("[0-9]{1,4}", uses):
         raise InvalidSetting("Give a number of days, such as 7, and of people, such as 1.")
-    invitation = board.members.invite(caller, days=float(days), uses=int(uses))
+    invitation = board.members.invite_member(caller, days=float(days), uses=int(uses))
     return TeamOutcome(invitation=invitation)
 
 

@@ -374,7 +374,7 @@ def _invite(board: Board, caller: Caller, form: Form) -> TokenCreated:
     if count > _MAX_INVITATIONS:
         raise InvalidSetting(f"At most {_MAX_INVITATIONS} invitations can be made at once.")
     days = float(typed) if typed else None
-    tokens = [board.teams.invite(caller, days=days) for _ in range(count)]
+    tokens = [board.teams.invite_team(caller, days=days) for _ in range(count)]
     return TokenCreated("invitation", "\n".join(tokens))
 
 

@@ -50,7 +50,7 @@ from ladderboard.server._pages._rendering import (
 from ladderboard.server._pages._submit import release_decimals, release_text
 from ladderboard.server._pages._wording import board_state, exact_duration, is_over, parse_time
 from ladderboard.server._problems import RequestRefused, problem_from_exception
-from ladderboard.server._webhooks import check_literal_address
+from ladderboard.server._webhook_sender import check_literal_address
 
 router = page_router()
 RowNumber = Annotated[int, Query(ge=0, le=2**53)]

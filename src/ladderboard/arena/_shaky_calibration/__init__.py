@@ -1,6 +1,6 @@
 """Finds the best settings of the Shaky Ladder for a size, by simulated games."""
 
-from ladderboard.arena._calibration._calibrate import (
+from ladderboard.arena._shaky_calibration._calibrate import (
     Calibration,
     CalibrationSize,
     CandidateResult,

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from ladderboard.board import (
     DeliveryResult,
     announce_deadlines,
-    claim_deliveries,
+    claim_and_sign_deliveries,
     delete_old_deliveries,
     list_due_deliveries,
     record_delivery_results,
@@ -191,7 +191,9 @@ class WebhookSender:
             if len(chosen) < room and busy[host] < _MAX_PER_HOST:
                 busy[host] += 1
                 chosen.append(due)
-        return claim_deliveries(boards.storage, boards.open, chosen, now, self._settings.url)
+        return claim_and_sign_deliveries(
+            boards.storage, boards.open, chosen, now, self._settings.url
+        )
 
     async def _deliver(self, delivery: Delivery) -> None:
         delivered, final = False, False

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray  # noqa: TC002 - numba reads it
 
 from ladderboard.analysts import ComparisonRule, GuessOdds
-from ladderboard.arena._calibration._calibrate import CandidateResult
 from ladderboard.arena._kernels import compiled, inlined
+from ladderboard.arena._shaky_calibration._calibrate import CandidateResult
 
 if TYPE_CHECKING:
-    from ladderboard.arena._calibration._calibrate import CalibrationSize, CandidateSettings
+    from ladderboard.arena._shaky_calibration._calibrate import CalibrationSize, CandidateSettings
 
 # Indices into the array that records a game.
 _BOARD, _BEST, _ERROR, _AGREED, _SQUARED = range(5)

@@ -391,7 +391,7 @@ def search_settings(
     the work done.
     """
     # It compiles kernels.
-    from ladderboard.arena._calibration._compiled_games import measure_candidate  # noqa: PLC0415
+    from ladderboard.arena._shaky_calibration._compiled_games import measure_candidate  # noqa: PLC0415
 
     axes = (_STEPS, _COMPARES, _RELEASES, _allowed_grids(size.n))
     coarse = _coarse_candidates(size, axes)
