@@ -67,6 +67,7 @@ class ExampleBoard:
         self.classes = np.unique(self.labels)
         self.rng = np.random.default_rng(seed)
         self.teams: list[ExampleTeam] = []
+        self.session: bytes | None = None
         self.caller = live_server.boards.caller_by_token(live_server.organiser, self.slug)
 
     def add_teams(self, *names: str) -> None:
@@ -217,6 +218,28 @@ def _make_sign_in_board(live_server) -> ExampleBoard:
     return board
 
 
+def _make_people_board(live_server) -> ExampleBoard:
+    """Return a board with terms, and a team of two people; the session of its owner is kept."""
+    terms = '"Use the data **for this board only**.\\n\\nDo not label the test set by hand."'
+    rules = {"registration": "sign_in", "terms": terms, "title": "Meadow flowers"}
+    board = ExampleBoard(live_server, _make_folder("meadow", 8, **rules), 8)
+    people = board.board.identities
+
+    def sign_in(name: str):
+        mail = f"{name.lower()}@example.edu"
+        person = VerifiedIdentity("university", "https://login.example.edu", mail, name, mail)
+        return people.sign_in(person, seconds=DAY)
+
+    def caller(session):
+        return live_server.boards.caller_by_token_hash(session, board.slug)
+
+    board.session = sign_in("Lise")
+    people.register(caller(board.session), "Petals")
+    invitation = board.board.members.invite(caller(board.session), uses=2)
+    board.board.members.join(caller(sign_in("Otto")), invitation)
+    return board
+
+
 def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> ExampleBoards:
     """Create boards in every state on a server; its clock is set to their common present."""
     boards = ExampleBoards(live_server)
@@ -242,5 +265,6 @@ def make_example_boards(live_server, folder: Path, *, rounds: int = 4) -> Exampl
     add(ExampleBoard(live_server, _make_folder("seedlings", 5, **spring), 5))
     add(_make_digits_board(live_server))
     add(_make_sign_in_board(live_server))
+    add(_make_people_board(live_server))
     assert hidden.board.row().visibility == "hidden"
     return boards

@@ -30,8 +30,10 @@ class PageState:
     slow: bool = False
     """Whether it takes long; another test covers what it does."""
 
-    def token(self, boards: ExampleBoards) -> str | None:
-        """Return a token of the role."""
+    def token(self, boards: ExampleBoards) -> str | bytes | None:
+        """Return a token of the role, or the hash of a person's session."""
+        if self.role == "person":
+            return boards[self.path.split("/")[2]].session
         if self.role == "public":
             return None
         if self.role == "organiser":
@@ -111,6 +113,11 @@ def _open_details(visitor: Visitor, boards: ExampleBoards) -> None:
         summary.click()
 
 
+def _open_next_page(visitor: Visitor, boards: ExampleBoards) -> None:
+    visitor.page.click("a:has-text('Next page')")
+    visitor.page.wait_for_selector("a:has-text('First page')")
+
+
 def _amend_invalid(visitor: Visitor, boards: ExampleBoards) -> None:
     visitor.page.fill("#in-phase_0_end", "next friday")
     visitor.page.click("button:has-text('Save')")
@@ -129,6 +136,8 @@ PAGE_STATES = (
     PageState("leaderboard", "/boards/leaves/leaderboard"),
     PageState("leaderboard-team", "/boards/leaves/leaderboard", "team"),
     PageState("leaderboard-closed", "/boards/beetles-2026/leaderboard"),
+    PageState("leaderboard-public", "/boards/beetles-2026/leaderboard?view=public", slow=True),
+    PageState("leaderboard-page", "/boards/leaves/leaderboard", "team", _open_next_page, slow=True),
     PageState("leaderboard-digits", "/boards/digits/leaderboard", slow=True),
     PageState("leaderboard-frozen", "/boards/birdsong/leaderboard", slow=True),
     PageState("leaderboard-empty", "/boards/seedlings/leaderboard", slow=True),
@@ -173,6 +182,12 @@ PAGE_STATES = (
         slow=True,
     ),
     PageState("data", "/boards/leaves/data"),
+    PageState("data-files", "/boards/digits/data", slow=True),
+    PageState("join-sign-in", "/boards/clouds/join", slow=True),
+    PageState("team", "/boards/meadow/team", "person", slow=True),
+    PageState("terms", "/boards/meadow/terms", "person", slow=True),
+    PageState("submit-terms", "/boards/meadow/submit", "person", slow=True),
+    PageState("erase", "/boards/meadow/erase", "person", slow=True),
     PageState("join-token", "/boards/leaves/join", prepare=_join, slow=True),
     PageState("organise", "/boards/leaves/organise", "organiser"),
     PageState("organise-attention", "/boards/clouds/organise", "organiser"),

@@ -30,7 +30,7 @@ _OVERFLOWING = """
 class Visitor:
     """One monitored browser context on one server.
 
-    With a ``token`` the visitor is signed in; ``script=False`` turns JavaScript off; ``trusting``
+    With a ``token``, or the hash of a person's session, the visitor is signed in; ``script=False`` turns JavaScript off; ``trusting``
     accepts self-signed certificates.
     """
 
@@ -64,7 +64,8 @@ class Visitor:
         self.context.set_default_timeout(15_000)
         self.monitor = BrowserMonitor(self.context, live_server.url)
         if token is not None:
-            cookie = live_server.app.state.context.sessions.start(hash_token(token)).cookie
+            hashed = token if isinstance(token, bytes) else hash_token(token)
+            cookie = live_server.app.state.context.sessions.start(hashed).cookie
             self.context.add_cookies(
                 [{"name": SESSION_COOKIE, "value": cookie, "url": live_server.url}]
             )
