@@ -152,17 +152,21 @@ def describe_resolution(
     Near accuracy 0.8, gains smaller than about 0.031 may not show after a team's first new best,
     0.054 after its third, 0.099 after its eighth.
     >>> print(lines[1])
-    An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.2 if scores
+    An attacker with 2 of 20 teams could make a model look 0.059 better than it is; 0.20 if scores
     were shown exactly. Both are means of simulated attacks.
     >>> print(lines[2])
     With 7,312 rows instead of 1,828: a gain of 0.027 shows after the third new best, and an
     attacker gains 0.031.
     """
+
+    def text(gain: float) -> str | None:
+        return _two_digits(gain_text(gain))
+
     lines = [describe_gains(result, near, gain_text)]
     if result.nothing_left:
         return lines
     if result.attacker_gain is not None:
-        gain, exact = gain_text(result.attacker_gain), gain_text(result.exact_gain)
+        gain, exact = text(result.attacker_gain), text(result.exact_gain)
         comparison = (
             ". It is the mean of simulated attacks."
             if gain == exact
@@ -175,11 +179,11 @@ def describe_resolution(
     if with_more_rows is not None:
         more = with_more_rows
         line = (
-            f"With {more.n:,} rows instead of {result.n:,}: a gain of {gain_text(more.usual_gain)} "
+            f"With {more.n:,} rows instead of {result.n:,}: a gain of {text(more.usual_gain)} "
             "shows after the third new best"
         )
         if more.attacker_gain is not None:
-            line += f", and an attacker gains {gain_text(more.attacker_gain)}"
+            line += f", and an attacker gains {text(more.attacker_gain)}"
         lines.append(f"{line}.")
     return lines
 
