@@ -103,7 +103,7 @@ def test_hidden_content_is_not_on_the_page(live_server, browser, visibility):
             403
         }
     if visibility == "frozen":
-        assert "froze the standings" in after
+        assert "froze the leaderboard" in after
     if visibility != "anonymous":
         assert after == before  # nothing on the pages is newer
     organiser = get_page(live_server, token=live_server.organiser).text
@@ -250,6 +250,7 @@ def test_teams_within_chance_of_the_first_share_a_band(empty_server):
     assert "The 2 shaded teams cannot be told apart" in re.sub(r"<[^>]*>", "", page)
     public = get_page(live_server).text
     assert public.count("shaded") == 2  # on the overview, too
+    assert "Shaded teams cannot be told apart from the first." in public
     bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)".*?<circle cx="([\d.]+)"', page)
     for low, high, middle in bars:
         assert float(low) < float(middle) < float(high)
@@ -268,7 +269,7 @@ def test_bars_and_the_band_count_the_noise_and_the_rounding_of_releases(empty_se
         live_server.submit(live_server.join(name)[1], make_predictions(wrong))
     page = get_page(live_server, path="/leaderboard").text
     assert re.findall(r"<tr([^>]*)><td>", page) == [' class="shaded"', ' class="shaded"', ""]
-    assert "and that scores are rounded" in page
+    assert "and for scores that are rounded" in page
     bars = re.findall(r'<line x1="([\d.]+)" x2="([\d.]+)".*?<circle cx="([\d.]+)"', page)
     scale = (float(bars[1][2]) - float(bars[0][2])) / 0.06
     for (low, high, _), rate in zip(bars[1:], (0.18, 0.42), strict=True):
@@ -530,6 +531,9 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
         r'<tr class="([^"]*)">', text.partition('id="finals"')[2].partition("</table")[0]
     )
     assert [" ".join(row.split()) for row in rows] == ["band shaded", "shaded", "band"]
+    overview = get_page(live_server).text
+    assert overview.count('<tr class="shaded">') == 2
+    assert "Teams in one band cannot be told apart from the first team in it." in overview
     # A disqualified team gets nothing, and those behind it move up.
     path = f"/boards/first/teams/{teams['Ada']}/disqualification"
     live_server.call("PUT", path, live_server.organiser)

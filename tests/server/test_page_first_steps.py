@@ -33,6 +33,7 @@ def test_a_full_board_offers_no_way_to_join(empty_server, browser, registration)
         assert (join not in first, join not in submit, 'name="name"' not in form) == (is_full,) * 3
         assert ("2 places on this board are taken" in submit) == is_full
         assert ("The board is full" in form) == is_full
+        assert ("2 places are taken. Is one yours?" in first) == is_full
         if not is_full:
             live_server.join("Alpha")
             live_server.join("Beta")
