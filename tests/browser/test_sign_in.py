@@ -109,7 +109,7 @@ def test_an_organiser_approves_one_person_and_rejects_another(
     page.get_by_text("The team is registered.").wait_for()
     form = page.locator("#person-2")
     form.locator("summary").click()
-    form.get_by_label("Reason, which they see").fill("You work for the organiser.")
+    form.get_by_label("Reason, shown to them").fill("You work for the organiser.")
     form.get_by_role("button", name="Reject").click()
     page.get_by_text("The registration is rejected").wait_for()
     page.get_by_label("One on each line", exact=True).fill("emil@example.edu")

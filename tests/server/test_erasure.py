@@ -204,7 +204,7 @@ def test_organisers_erase_people_and_teams_on_their_pages(live_server, board, br
     assert "The name and identity are removed for good" in reply.text
     assert "Nina" not in reply.text
     path += f"/teams/{live_server.team.id}"
-    assert "For when people ask you to" in organiser.get(path).text
+    assert "Use this when the team asks for it" in organiser.get(path).text
     reply = organiser.post(path, data=form, follow_redirects=True)
     assert "The name and identity are removed for good" in reply.text
     assert traces_shown(live_server, board) == set()

@@ -305,6 +305,7 @@ def test_closing_needs_the_board_name(live_server, organiser_page, team):
     page = organiser_page.send_accepted("close", "closed", name=f" {live_server.slug} ")
     assert board_status(live_server) == "closed"
     assert "Close the board for good" not in page
+    assert "<dt>Closed</dt><dd>just now " in organiser_page.get("").text
     assert "Pause the board" not in page
     organiser_page.send_refused("pause", 409, "closed")
     organiser_page.send_refused("amend", 409, "closed", group="texts", title="x", seen=version)
@@ -413,6 +414,7 @@ def test_managing_a_team_on_its_page(live_server, organiser_page, team):
     live_server.submit(team[1], make_predictions(30), query="?message=%3Cb%3Ehello")
     page = organiser_page.get(suffix).text
     assert "&lt;b&gt;hello" in page
+    assert "<strong>0.1</strong>" in page
     assert "Reinstate" not in page
     page = organiser_page.send_accepted("disqualify", "disqualified", suffix)
     assert "Reinstate the team" in page

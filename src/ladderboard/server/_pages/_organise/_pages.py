@@ -124,11 +124,13 @@ def read_overview(board: Board, caller: Caller, now: int) -> dict[str, Any]:
         now=now,
     )
     bundle = f"{board.slug}.bundle"
+    has_finals = summary["status"] == "closed" and board.epoch_of(row).ranked
     return {
         "board": summary,
         "bundle": any(file["name"] == bundle for file in board.data.summary(caller)["files"]),
         "budget": budget,
-        "has_finals": summary["status"] == "closed" and board.epoch_of(row).ranked,
+        "has_finals": has_finals,
+        "closed_at": view.finals()["closed"] if has_finals else None,
         "state": board_state(summary, now),
         "attention": attention,
         "best": format_value(summary["best"]["display"], board.rules.display.digits, history),
@@ -156,7 +158,7 @@ def read_teams(board: Board, caller: Caller, page: int) -> dict[str, Any]:
     for team in teams["rows"]:
         team["left"] = max(budget["share"] - team["submissions"], 0)
         score = display.text(team["loss"])
-        team["display"] = score if team["loss"] is None else f"{float(score):.{decimals}f}"
+        team["display"] = "–" if team["loss"] is None else f"{float(score):.{decimals}f}"
     return {"board": view.summary(), "budget": budget, "teams": teams}
 
 
