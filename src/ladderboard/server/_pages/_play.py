@@ -209,7 +209,7 @@ def _draw_level(accuracy: float, class_: str) -> Markup:
 def _draw_axes(questions: int) -> list[Markup]:
     left, _, _, bottom = PLOT
     elements = [_draw_level(tick, "play-grid") for tick in _TICKS]
-    elements.append(_draw_text("accuracy shown", 4, 11, "play-tick"))
+    elements.append(_draw_text("Accuracy shown", 4, 11, "play-tick"))
     elements += [
         _draw_text(f"{tick:.2f}", left - 6, _to_y(tick) + 4, "play-tick", "end") for tick in _TICKS
     ]

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ladderboard.mechanisms import Mechanism
 
 FILE_FORMATS = (
-    "CSV, TSV, Parquet, Arrow or Feather, JSON Lines, or a NumPy .npy array; gzip, or a zip of one "
-    "file, is unpacked."
+    "CSV, TSV, Parquet, Arrow or Feather, JSON Lines, or a NumPy .npy array; also compressed "
+    "with gzip, or alone in a zip."
 )
 _MAX_COLUMNS_NAMED = 6
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
@@ -328,7 +328,7 @@ def _describe_files(board: Mapping[str, Any], columns: DeclaredColumns | None) -
         needed += f"{takes} in {_name_columns(columns.submitted, 'the other columns')}"
     return (
         f"A file has a row for each of the {board['rows']:,} ids: {needed}. It may be "
-        f"{FILE_FORMATS} It has at most {format_bytes(limit['bytes'])}, unpacked."
+        f"{FILE_FORMATS} Unpacked, it has at most {format_bytes(limit['bytes'])}."
     )
 
 
