@@ -34,8 +34,7 @@ def test_the_list_shows_every_board(visit, example_boards, script):
         "Edible or not": "open standings hidden Best accuracy hidden Deadline none",
         "Birds by their song": f"open standings frozen Best accuracy {birds} Deadline none",
         "Beetles, 2026": f"closed Best public accuracy {beetles} Teams 6",
-        "Seedlings in spring": "not open yet Best accuracy none yet Teams 0 Opens in 45 days "
-        "Deadline in 2 months",
+        "Seedlings in spring": "not open yet Teams 0 Opens in 45 days Deadline in 2 months",
         "Handwritten digits": f"open Best accuracy {digits} Teams 5 Deadline none",
     }
     for title, facts in expected.items():

@@ -182,7 +182,7 @@ PAGE_STATES = (
         slow=True,
     ),
     PageState("data", "/boards/leaves/data"),
-    PageState("data-files", "/boards/digits/data", slow=True),
+    PageState("files", "/boards/digits/data", slow=True),
     PageState("join-sign-in", "/boards/clouds/join", slow=True),
     PageState("team", "/boards/meadow/team", "person", slow=True),
     PageState("terms", "/boards/meadow/terms", "person", slow=True),
