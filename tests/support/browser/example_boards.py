@@ -235,7 +235,7 @@ def _make_people_board(live_server) -> ExampleBoard:
 
     board.session = sign_in("Lise")
     people.register(caller(board.session), "Petals")
-    invitation = board.board.members.invite(caller(board.session), uses=2)
+    invitation = board.board.members.invite_member(caller(board.session), uses=2)
     board.board.members.join(caller(sign_in("Otto")), invitation)
     return board
 

@@ -30,8 +30,8 @@ _OVERFLOWING = """
 class Visitor:
     """One monitored browser context on one server.
 
-    With a ``token``, or the hash of a person's session, the visitor is signed in; ``script=False`` turns JavaScript off; ``trusting``
-    accepts self-signed certificates.
+    With a ``token``, or the hash of a person's session, the visitor is signed in;
+    ``script=False`` turns JavaScript off; ``trusting`` accepts self-signed certificates.
     """
 
     def __init__(
