@@ -231,7 +231,7 @@ def test_a_database_without_free_connections_gives_503(idle_webhooks, server, po
 
 
 @pytest.mark.slow
-def test_restarts_under_load_lose_nothing(server, postgres_server):
+def test_restarts_under_load_lose_nothing(server, postgres_server, caplog):
     """Refused submissions are resent with their key, and each is counted once."""
     url = f"{server.url}/api/v1/boards/{server.slug}/submissions"
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "text/csv"}
@@ -262,7 +262,8 @@ def test_restarts_under_load_lose_nothing(server, postgres_server):
         numbers = [future.result() for future in futures]
     assert sorted(numbers) == list(range(1, 61))
     assert set(statuses) <= {200, 201, 503}
-    assert 503 in statuses
+    # A request that waits until the database is back is not refused.
+    assert 503 in statuses or "Cannot connect" in caplog.text
     assert server.boards.open(server.slug).book.check() == 60
 
 
