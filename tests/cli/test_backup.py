@@ -185,3 +185,8 @@ def test_unusable_backups_and_keys_are_refused_with_a_reason(run_cli, boards, tm
     run_cli("backup", "create", "backups", *to)
     run_cli("board", "keygen", "other.key")
     assert run_cli("backup", "check", "backups", "--secret-key", "other.key").code == 2
+    Path("backup.pub").write_text(to[1])
+    result = run_cli("backup", "check", "backups", "--secret-key", "backup.pub")
+    assert result.code == 2
+    assert "This backup has problems" not in result.out
+    assert "backup.pub has no key that begins with AGE-SECRET-KEY-1" in result.err

@@ -409,7 +409,9 @@ def test_a_moved_board_continues_in_another_database(run_cli, folder, monkeypatc
 def test_a_copy_stays_paused_until_it_is_charged(run_cli, folder, tmp_path):
     run_cli("board", "create", folder)
     public = run_cli("board", "keygen", "my.key").out.strip()
-    assert run_cli("board", "dump", "first", "--out", "a.dump", "--to", public).code == 0
+    dumped = run_cli("board", "dump", "first", "--out", "a.dump", "--to", public)
+    assert dumped.code == 0
+    assert "  ladderboard board restore a.dump --secret-key SECRET.key\n" in dumped.out
     assert "give --secret-key" in run_cli("board", "restore", "a.dump", "--database", "b.db").err
     result = run_cli("board", "restore", "a.dump", "--secret-key", "my.key", "--database", "b.db")
     assert "ladderboard board resume first --charge N --database b.db\n" in result.out

@@ -43,8 +43,10 @@ def test_a_new_token_revokes_the_previous_one(run_cli, board):
     first = run_cli("team", "add", "first", "Ada").out.strip()
     second = run_cli("team", "rotate-token", "first", "ada", "--json").json["token"]
     assert (role_of(first), role_of(second)) == (None, Role.TEAM)
+    third = run_cli("team", "rotate-token", "first", "Ada")
+    assert "The old token of Ada has ended.\nThe new token went to standard output" in third.err
     run_cli("team", "revoke", "first", teams_by_name(run_cli)["Ada"]["id"])
-    assert role_of(second) is None
+    assert role_of(third.out.strip()) is None
 
 
 def test_an_invitation_lets_one_team_in(run_cli, board):

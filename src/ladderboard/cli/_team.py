@@ -136,13 +136,17 @@ def rotate_token(
         opened = open_board(boards, board)
         row = find_team(opened, team, with_token=True)
         credentials = opened.teams.rotate_token(organiser(), row["id"])
-    _echo_new_token(
-        board, credentials, f"The old token of {credentials.name} has ended.", as_json=as_json
-    )
+    ended = f"The old token of {credentials.name} has ended."
+    _echo_new_token(board, credentials, ended, label="The new token", as_json=as_json)
 
 
 def _echo_new_token(
-    board: str, credentials: "TeamWithToken", sentence: str, *, as_json: bool
+    board: str,
+    credentials: "TeamWithToken",
+    sentence: str,
+    *,
+    label: str = "Its token",
+    as_json: bool,
 ) -> None:
     if as_json:
         echo_json(
@@ -155,7 +159,7 @@ def _echo_new_token(
         )
         return
     echo_err(sentence)
-    echo_secret("Its token", credentials.token)
+    echo_secret(label, credentials.token)
 
 
 def invite(

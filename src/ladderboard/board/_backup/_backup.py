@@ -31,7 +31,7 @@ from ladderboard.errors import (
     StorageFailed,
     WrongKey,
 )
-from ladderboard.ledger import Entry, SqliteStorage
+from ladderboard.ledger import Entry, SqliteStorage, read_secret_key
 
 try:
     import fcntl
@@ -279,6 +279,8 @@ def check_backup(
     temporary file. Its secrets are encrypted with a key that is not stored.
     """
     checks = []
+    if isinstance(secret_key, str):  # a file that holds no key says nothing about the backup
+        secret_key = read_secret_key(secret_key)
     with _scratch_database(scratch) as boards:
         for board in backup.boards:
             checks.append(_check_dump(boards, backup, board, passphrase, secret_key))
@@ -294,7 +296,7 @@ def _check_dump(
     backup: Backup,
     board: BackedUpBoard,
     passphrase: str | None,
-    key: str | SecretKey | None,
+    key: SecretKey | None,
 ) -> BackupCheck:
     damage = find_damage(backup, board)
     if damage is not None:

@@ -26,6 +26,7 @@ from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
 _STATUS_TEXT = {"restored": "paused"}
+_SECRET_KEY_OPTION = " --secret-key SECRET.key"
 
 
 def dump(
@@ -69,7 +70,7 @@ def dump(
     moved = " It accepts no more submissions here." if move else ""
     echo(
         f"{board} is in {printable(out)}.{moved} To restore it elsewhere:",
-        f"  ladderboard board restore {printable(out)}",
+        f"  ladderboard board restore {printable(out)}{'' if to is None else _SECRET_KEY_OPTION}",
         f"head {head.hash.hex()}",
     )
 
