@@ -399,6 +399,9 @@ def test_without_a_standard_error_gains_are_multiples_of_it():
     assert any(
         "give the score of a good model and its standard error" in text for text in made.shown
     )
+    assert not any("at most" in text for text in made.shown)
+    precision = plan(n=5000, questions=1000, metric="map@5").shown
+    assert "A standard error of MAP@5 is at most 0.0071 on 5,000 rows." in precision
     assert any("For macro-F1 go by the simulated attacks" in text for text in made.shown)
 
 

@@ -343,6 +343,15 @@ def test_the_default_says_what_shows_and_what_an_attacker_gains(run_guard, tmp_p
         "Near any score, gains smaller than about 2.3 standard errors may not show after" in shown
     )
     assert "could make a model look 3.8 standard errors better than it is" in shown
+    stated = "After the first answer, ladderboard guard status states these gains in the loss."
+    assert f"A standard error of the loss is at most 0.011. {stated}" in shown
+    root = run_guard(
+        *("create", "root.db", "--labels", str(labels), "--questions", "100"),
+        *("--metric", "rmse", "--range", "0,10"),
+    )
+    shown = " ".join(root.out.split())
+    assert "at most" not in shown  # it depends on the RMSE
+    assert "status states these gains in RMSE." in shown
     auc = run_guard(
         *("create", "auc.db", "--labels", str(labels), "--questions", "100", "--metric", "roc_auc")
     )

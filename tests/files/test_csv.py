@@ -163,7 +163,7 @@ def test_refusals_name_the_broken_lines():
         read_predictions(b"id,prediction\na,1\nb\nc,3,4\n\nd\n", ROSTER, LOSS)
     assert str(caught.value) == (
         "Every row must have 2 fields, like the first line; 3 rows have more or fewer "
-        "(line 3, 4, 6)."
+        "(lines 3, 4, 6)."
     )
     (problem,) = caught.value.problems
     assert (problem.count, problem.ids) == (3, ("line 3", "line 4", "line 6"))

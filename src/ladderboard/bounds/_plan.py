@@ -302,7 +302,8 @@ class PlannedMetric:
             standard_error = _settings.number("standard_error", standard_error, above=0)
             if best is None and chosen.shown_as == "root":
                 raise InvalidSetting(
-                    f"A gain in {chosen.label} depends on where it is made; give best, too."
+                    f"A gain in {chosen.label} depends on where it is made; give best, too: the "
+                    "score of a good model."
                 )
         if standard_error is None:
             planned = cls(chosen, **_assume_spread(chosen, best, positives))
@@ -398,9 +399,13 @@ class PlannedMetric:
                 f"standard error of {error:.2g}. Set positives for another share."
             )
         if self.in_standard_errors:
+            if self.metric.shown_as == "complement" and self.metric.loss.is_mean:
+                largest = 0.5 / math.sqrt(n)  # of a mean of numbers in [0, 1]
+                notes.append(f"A standard error of {label} is at most {largest:.2g} on {n:,} rows.")
             notes.append(
                 f"To see them in {label}, give the score of a good model and its standard error "
-                "on so many rows, for instance from a bootstrap of its predictions."
+                "on so many rows (best, standard_error), for instance from a bootstrap of its "
+                "predictions."
             )
         if not self.metric.loss.is_binary:
             notes.append(

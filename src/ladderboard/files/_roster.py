@@ -389,7 +389,7 @@ def check_rows(
     if ids is None or matched_rows is None:
         if row_count != roster.n:
             expected = format_count(roster.n, "row")
-            message = f"The holdout has {expected}; the predictions have {row_count}. Without a "
+            message = f"The holdout has {expected}; the predictions have {row_count:,}. Without a "
             message += "column named id they are joined by position."
             problems.add("wrong_count", message, count=abs(row_count - roster.n))
         return

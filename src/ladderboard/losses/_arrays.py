@@ -75,7 +75,7 @@ def raise_for_rows(bad: NDArray[np.bool_], rule: str, error_class: ErrorClass) -
     count = int(np.count_nonzero(rows))
     which = ", ".join(map(str, positions)) + (", ..." if count > _MAX_ROWS_SHOWN else "")
     raise error_class(
-        f"{rule}; {count} of {len(rows)} rows break this rule (at position {which}).",
+        f"{rule}; {count:,} of {len(rows):,} rows break this rule (at position {which}).",
         positions=positions,
         problems=(Problem("rows", None, count, (), rule),),
     )

@@ -70,7 +70,7 @@ def refuse_rows(bad: list[bool], rule: str, error_class: ErrorClass) -> None:
     shown = tuple(positions[:_MAX_ROWS_SHOWN])
     which = ", ".join(map(str, shown)) + (", ..." if len(positions) > len(shown) else "")
     raise error_class(
-        f"{rule}; {len(positions)} of {len(bad)} rows break this rule (at position {which}).",
+        f"{rule}; {len(positions):,} of {len(bad):,} rows break this rule (at position {which}).",
         positions=shown,
         problems=(Problem("rows", None, len(positions), (), rule),),
     )

@@ -154,9 +154,10 @@ def load_function(path: str) -> LossFunction:
         for part in name.split("."):
             target = getattr(target, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidSetting(
-            f"The loss {path!r} could not be imported ({error}); give module:function."
-        ) from None
+        advice = "; give module:function."
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            advice = f". If {error.name}.py is in this folder, set PYTHONPATH=. for every command."
+        raise InvalidSetting(f"The loss {path!r} could not be imported ({error}){advice}") from None
     if not callable(target):
         raise InvalidSetting(f"The loss {path!r} is not a function.")
     return target

@@ -26,7 +26,6 @@ from ladderboard.cli._output import echo, echo_err, echo_json
 from ladderboard.errors import InvalidSetting
 
 _STATUS_TEXT = {"restored": "paused"}
-_SECRET_KEY_OPTION = " --secret-key SECRET.key"
 
 
 def dump(
@@ -68,9 +67,10 @@ def dump(
         echo_json({"board": board, **dumped, "head": head.hash.hex()})
         return
     moved = " It accepts no more submissions here." if move else ""
+    option = "" if to is None else " --secret-key SECRET.key"
     echo(
         f"{board} is in {printable(out)}.{moved} To restore it elsewhere:",
-        f"  ladderboard board restore {printable(out)}{'' if to is None else _SECRET_KEY_OPTION}",
+        f"  ladderboard board restore {printable(out)}{option}",
         f"head {head.hash.hex()}",
     )
 

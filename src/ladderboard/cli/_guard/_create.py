@@ -1,6 +1,7 @@
 """``ladderboard guard create``: labels, a loss, a mechanism and a budget in one file."""
 
 import json
+import math
 from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -317,7 +318,23 @@ def _describe_growing(guard: "Holdout", bound: "Certificate") -> str:
             else format_risk_gain(gain, released, metric) or "0"
         ),
     )
+    if typical is None:
+        sentences.append(_describe_standard_errors(guard))
     return " ".join(sentences if bound.is_useful else [*sentences, NOTHING_TO_PLAN_WITH])
+
+
+def _describe_standard_errors(guard: "Holdout") -> str:
+    """Return how large a standard error may be, and where gains are stated in the metric."""
+    from ladderboard.holdout import format_risk_gain  # noqa: PLC0415 - keeps --help fast
+
+    rules = guard.meter.rules
+    shown = rules.get("metric")
+    label = "the loss" if shown is None else printable(shown["title"])
+    largest = 0.5 / math.sqrt(rules["worth"])  # of a mean of numbers in [0, 1]
+    bounded = guard.loss.is_mean and (shown is None or shown["as"] != "root")
+    text = format_risk_gain(largest, None, shown) if bounded else None
+    limit = "" if text is None else f"A standard error of {label} is at most {text}. "
+    return f"{limit}After the first answer, ladderboard guard status states these gains in {label}."
 
 
 def _describe_guard(
@@ -363,6 +380,11 @@ def _describe_guard(
         paragraphs.append(f"Guaranteed in advance, whatever is asked: {describe_bound(bound)}")
         if bound.vacuous:
             paragraphs.append(_HINT_ONE_LADDER if rules["ladders"] == 1 else _HINT_SEVERAL_LADDERS)
+    if "function" in opening["loss"]:
+        paragraphs.append(
+            "If your function fails or returns a number outside [0, 1], the answer is the worst "
+            "loss, and the question is used: try it first with ladderboard.testing.check_loss."
+        )
     paragraphs.append(describe_secrecy(file, key_file, "noise key" if scored else "labels"))
     if not grouped:
         paragraphs.append(

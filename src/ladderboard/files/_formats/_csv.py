@@ -456,7 +456,9 @@ class CsvTable:
                 f"Every row must have {format_count(self.width, 'field')}, like the first line; "
             )
             verb = "has" if ragged_count == 1 else "have"
-            message += f"{format_count(ragged_count, 'row')} {verb} more or fewer (line {lines})."
+            where = "line" if ragged_count == 1 else "lines"
+            rows = format_count(ragged_count, "row")
+            message += f"{rows} {verb} more or fewer ({where} {lines})."
             ids = [f"line {line}" for line in ragged_lines]
             problems.add("ragged", message, count=ragged_count, ids=ids)
             problems.refuse_if_any()
