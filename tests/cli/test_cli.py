@@ -317,6 +317,8 @@ def test_calibrate_prints_the_settings_and_the_runners_up():
     rows = result.stdout.splitlines()[-len(grids) :]
     assert [row.split()[3] for row in rows] == grids
     assert data["finalists"][0]["error"] <= 1.2 * data["least_error"]
+    stdout = ladderboard(*arguments, "--most", "0.1").stdout
+    assert "No settings had an error of 0.1 or less; these have the least.\n" in stdout
 
 
 @pytest.mark.slow

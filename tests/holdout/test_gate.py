@@ -103,7 +103,9 @@ def test_the_incumbents_own_predictions_are_not_worse_for_free(gate, tmp_path):
 
 def test_not_worse_needs_a_margin(gate):
     candidate = pair(40, 36)[1]
-    assert gate.check(candidate, margin=0.0).outcome == "cannot_tell"
+    verdict = gate.check(candidate, margin=0.0)
+    assert verdict.outcome == "cannot_tell"
+    assert 'The margin is 0, so "not worse" means "better".' in verdict.reason
     verdict = gate.check(candidate, margin=0.15)
     assert (verdict.outcome, verdict.margin) == ("not_worse", 0.15)
     assert verdict.not_worse

@@ -284,6 +284,7 @@ def _format_calibration(result: "Calibration") -> str:
         ),
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    missed = result.max_error is not None and result.chosen.error > result.max_error
     games = f"{result.chosen.repetitions} games each, seed {result.seed}"
     return "\n".join(
         [
@@ -293,6 +294,11 @@ def _format_calibration(result: "Calibration") -> str:
             "In units of 1/sqrt(n), except the grid; the chosen settings come first.",
             f"* marks a worst error within {result.margin:.0%} of the smallest. {games}; ± is a",
             "standard error. The settings were found in other games than these.",
+            *(
+                [f"No settings had an error of {result.max_error:g} or less; these have the least."]
+                if missed
+                else []
+            ),
             "",
             *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows),
         ]

@@ -86,6 +86,8 @@ class Verdict:
         sentences.append(self._describe_outcome())
         if self.outcome == "cannot_tell":
             sentences += self._describe_evidence()
+            if not self.margin:
+                sentences.append('The margin is 0, so "not worse" means "better".')
         return " ".join([*sentences, f"{format_looks(self.remaining)} left."])
 
     def _describe_outcome(self) -> str:
