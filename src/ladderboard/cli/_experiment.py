@@ -195,11 +195,11 @@ def majority(
     *,
     n: Annotated[
         int, typer.Option(parser=parse_integer, help="How many examples the holdout has.")
-    ],
+    ] = 10_000,
     k: Annotated[
         int,
         typer.Option(parser=parse_integer, help="How many random models the attack asks about."),
-    ],
+    ] = 1_000,
     sigma: Annotated[
         float,
         typer.Option(

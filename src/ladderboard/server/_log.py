@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
+NO_ROUTE = "(none)"
+"""The route of a request for a path that the server does not have."""
+
 _HERE = Path(__file__).parents[1]
 _JUMP = 2.0  # seconds; time services correct smaller differences gradually
 
@@ -91,6 +94,8 @@ def _format_for_terminal(now: datetime, event: str, fields: dict[str, Any]) -> s
     >>> post = {"method": "POST", "route": "/boards/digits/submit", "status": 200, "ms": 41.2}
     >>> _format_for_terminal(now, "request", post)
     '14:05:00 UTC  POST /boards/digits/submit: 200 in 41 ms\n'
+    >>> _format_for_terminal(now, "request", {**post, "route": NO_ROUTE, "status": 404})
+    '14:05:00 UTC  POST unknown path: 404 in 41 ms\n'
     >>> failed = {"request": "4a5c", "error": "DiskFull", "said": "No space.", "at": ["a.py:1 f"]}
     >>> _format_for_terminal(now, "error", failed)
     '14:05:00 UTC  error: No space. (request 4a5c)\n'
@@ -115,7 +120,8 @@ def _format_request(fields: dict[str, Any]) -> str:
     if status < 500 and method in {"GET", "HEAD"}:
         return ""
     failed = f", request {fields.get('request')}" if status >= 500 else ""
-    return f"{method} {fields.get('route')}: {status} in {fields.get('ms', 0):.0f} ms{failed}"
+    route = "unknown path" if fields.get("route") == NO_ROUTE else fields.get("route")
+    return f"{method} {route}: {status} in {fields.get('ms', 0):.0f} ms{failed}"
 
 
 def traceback_lines(error: BaseException) -> list[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 
+from ladderboard.server._log import NO_ROUTE
 from ladderboard.server._problems import RequestRefused, problem_from_exception
 from ladderboard.server._rate_limits import AddressLimit, RequestScheduler
 
@@ -143,7 +144,7 @@ class RequestMiddleware:
 
     def _log_request(self, exchange: _Exchange, seconds: float) -> None:
         scope = exchange.scope
-        route = getattr(scope.get("route"), "path", None) or "(none)"
+        route = getattr(scope.get("route"), "path", None) or NO_ROUTE
         self._metrics.count_request(exchange.method, route, exchange.status, seconds)
         fields: dict[str, Any] = {
             "request": exchange.id,

@@ -380,7 +380,7 @@ def make_metric(name: str, params: dict[str, Any]) -> "Metric":
                 raise InvalidSetting(f"The loss {name} takes no --{param}.") from None
         if "range=" in str(error):
             raise InvalidSetting(
-                f"The loss {name} needs the range of the labels, as in --range 0,100."
+                f"{name} needs the range of the labels, as in --range 0,100."
             ) from None
         raise
     return chosen
