@@ -187,6 +187,7 @@ REFUSED = {
     "no key file": (["--key-file", "labels.csv"], "is not a key file"),
     "a URL": (["http://127.0.0.1:8765"], "A guard is created as a file"),
     "a module that is not there": (["--loss", "nowhere:loss"], "could not be imported"),
+    "a number for all": (["--loss", "numpy:array_equal"], "one number for each of"),
 }
 
 

@@ -83,6 +83,19 @@ def test_predictions_that_cannot_be_scored(name, params, predictions):
         lb.loss(name, **params)(labels, predictions)
 
 
+def test_a_function_is_tried_on_labels():
+    labels = [1.0, 5.0]
+    for function, message in (
+        (lambda truth, guess: abs(truth - guess).mean(), "each of 2 examples, not one for all"),
+        (lambda truth, guess: truth + guess, r"must return numbers in \[0, 1\]"),
+    ):
+        with pytest.raises(lb.errors.BrokenLoss, match=message):
+            lb.loss(function).check_on_labels(labels)
+    lb.loss(lambda truth, guess: abs(truth - guess) > 1).check_on_labels(labels)
+    lb.loss(lambda _truth, guess: guess["box"]).check_on_labels(labels)  # of another form
+    lb.loss("squared", range=(0, 9)).check_on_labels(labels)
+
+
 def test_a_refusal_counts_the_rows_and_names_the_first_ten():
     predictions = np.zeros(100)
     predictions[[5, 7]] = NAN

@@ -232,6 +232,10 @@ class Loss(ABC):
         """
         return Promise(float(len(labels)))
 
+    def check_on_labels(self, labels: Any) -> None:
+        """Raise if the loss of the labels themselves is invalid. For the owner only."""
+        return
+
     def abstention_accuracy(self, labels: NDArray[Any]) -> float | None:
         """Return how often the most certainly wrong prediction is right. For the owner only.
 
@@ -327,7 +331,10 @@ def _check_losses(loss: Loss, values: Any, n: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         read = np.empty((0, 0))
     if read.shape != (n,):
-        raise BrokenLoss(f"The loss {loss.name} must return one number for each of {n} examples.")
+        instead = ", not one for all" if read.shape == () else ""
+        raise BrokenLoss(
+            f"The loss {loss.name} must return one number for each of {n:,} examples{instead}."
+        )
     if read.size and not (read.min() >= 0 and read.max() <= 1):  # False for NaN
         raise BrokenLoss(f"The loss {loss.name} must return numbers in [0, 1]; some are not.")
     return read

@@ -86,6 +86,15 @@ class Custom(Loss):
                 f"The loss {self.path or self.name} failed with {type(error).__name__}."
             ) from error
 
+    def check_on_labels(self, labels: Any) -> None:
+        """Raise if the function returns no number in [0, 1] for each label as a prediction."""
+        read = self.read_labels(labels)
+        try:
+            self.score(read, read)
+        except BrokenLoss as error:
+            if error.__cause__ is None:  # it may fail: predictions may have another form
+                raise
+
 
 @dataclass(frozen=True)
 class WholeSample(Custom):

@@ -204,7 +204,10 @@ def read_new_examples(
         "range": None if range_ is None else parse_range(range_),
     }
     given = {key: value for key, value in parameters.items() if value is not None}
-    return NewExamples(table, make_metric(name, given), scores, declared)
+    metric = make_metric(name, given)
+    if not metric.loss.at_close_only:  # answers will hide whether a function is broken
+        metric.loss.check_on_labels(table.labels)
+    return NewExamples(table, metric, scores, declared)
 
 
 def parse_columns(text: str | None) -> "DeclaredColumns | None":
