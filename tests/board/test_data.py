@@ -168,7 +168,7 @@ def test_the_generated_sample_is_one_that_the_board_takes(
     first_line = sample.decode().splitlines()[0].split(",")
     assert first_line[0] == (declared.id[0] if declared and declared.id else "id")
     warnings = " ".join(check_board(content).warnings)
-    assert "the page Data offers one with equal predictions" in warnings
+    assert "the Data page offers one with equal predictions" in warnings
 
 
 def test_the_check_warns_of_a_generated_sample_that_would_be_refused(
@@ -180,7 +180,7 @@ def test_the_check_warns_of_a_generated_sample_that_would_be_refused(
     lines = [f"{at},{at % 2}" for at in range(200)]
     (tmp_path / "holdout.csv").write_text("\n".join(["id,label", *lines]))
     monkeypatch.setattr(_report, "make_sample", lambda *_: b"id,prediction\n0,0\n")
-    assert "would refuse the one that the page Data makes" in " ".join(
+    assert "would refuse the one that the Data page makes" in " ".join(
         check_board(tmp_path).warnings
     )
 

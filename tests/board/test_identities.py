@@ -98,7 +98,7 @@ def test_an_entry_of_the_list_admits_one_person(make_board, sign_in):
     board = make_board(sign_in="{people: people.txt}", people=("bob@example.org",))
     board.identities.register(sign_in(board, BOB), "First")
     other = sign_in(board, BOB._replace(subject="9"))
-    with pytest.raises(Conflict, match="mail address is registered already"):
+    with pytest.raises(Conflict, match="email address is registered already"):
         board.identities.register(other, "Second")
 
 
@@ -206,7 +206,7 @@ def test_the_list_is_a_file_in_the_folder(tmp_path):
     with pytest.raises(InvalidRules, match=r"people.txt is missing"):
         read_folder(tmp_path)
     (tmp_path / "people.txt").write_text("ada@example.edu\nBob\n")
-    with pytest.raises(InvalidRules, match="Entry 2 of the list must be a mail address"):
+    with pytest.raises(InvalidRules, match="Entry 2 of the list must be an email address"):
         read_folder(tmp_path)
     (tmp_path / "people.txt").write_text("ada@example.edu\n\n")
     assert read_folder(tmp_path).people == ("ada@example.edu", "")

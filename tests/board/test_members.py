@@ -200,7 +200,7 @@ def test_an_entry_of_the_list_is_free_again_after_leaving(make_people):
             caller, people.board.members.invite_member(people.sign_in("Ada"))
         ),
     ):
-        with pytest.raises(Conflict, match="mail address is registered already"):
+        with pytest.raises(Conflict, match="email address is registered already"):
             attempt()
     assert people.board.row().teams == 1  # a refused registration leaves no team behind
 

@@ -48,7 +48,7 @@ def press(locator, keyboard):
 
 
 def sign_in(visitor, provider, slug, login, *, keyboard=False, link=None):
-    """Sign in from the page Join, perhaps with the link of an invitation."""
+    """Sign in from the Join page, perhaps with the link of an invitation."""
     visitor.monitor.allow_site(provider.openid)
     page = visitor.page
     visitor.open(link or f"/boards/{slug}/join")
@@ -141,7 +141,7 @@ def test_people_form_a_team_accept_terms_merge_and_leave(
         one.page.get_by_role("heading", name=f"Welcome, Team {login[:3]}").wait_for()
 
     def invite(one, uses):
-        """Make an invitation on the page Team; return its link."""
+        """Make an invitation on the Team page; return its link."""
         one.open(f"/boards/{slug}/team")
         one.page.get_by_label("For how many people").fill(str(uses))
         press(one.page.get_by_role("button", name="Make an invitation"), keyboard)

@@ -36,7 +36,7 @@ def test_the_bundle_is_written_to_the_working_directory(run_cli, board, tmp_path
         f"first.bundle holds {head['entries']} entries, {OPENED}. Labels and submissions are not "
         "in it. Anyone with this file can check every score: "
         f"ladderboard verify first.bundle --head {head['hash']} "
-        "To offer it to your teams on the page Verify, from the board's folder DIR: "
+        "To offer it to your teams on the Verify page, from the board's folder DIR: "
         "mkdir -p DIR/data cp first.bundle DIR/data/ ladderboard board data first DIR "
         "Or on a page of its own: ladderboard board close first --site SITE"
     )

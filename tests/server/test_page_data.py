@@ -1,4 +1,4 @@
-"""The page Data: files, links and the sample, for everybody or for teams."""
+"""The Data page: files, links and the sample, for everybody or for teams."""
 
 import pytest
 

@@ -74,7 +74,7 @@ class Person:
         return self.browser.get(self.answer(self.start(slug, provider)))
 
     def register(self, name, slug=None):
-        """Fill in the form of the page Join."""
+        """Fill in the form of the Join page."""
         path = f"/boards/{slug or self.server.slug}/join"
         csrf = csrf_token(self.browser.get(path).text)
         return self.browser.post(path, data={"name": name, "csrf": csrf})

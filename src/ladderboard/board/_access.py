@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MAX_NAME_LENGTH = 64
 _MAX_LISTED = 10_000
 MAIL_ISSUER = "mail"
-"""The issuer under which a list's mail addresses are stored."""
+"""The issuer under which a list's email addresses are stored."""
 _HIDDEN_CATEGORIES = {
     "Cc",
     "Cf",
@@ -159,7 +159,7 @@ def parse_people(entries: Iterable[str]) -> list[tuple[str, str]]:
             parsed[words[0], words[1]] = None
         else:
             raise InvalidSetting(
-                f"Entry {number} of the list must be a mail address, such as ada@example.edu, or "
+                f"Entry {number} of the list must be an email address, such as ada@example.edu, or "
                 "an issuer and a subject, such as https://orcid.org 0000-0002-1825-0097."
             )
     if len(parsed) > _MAX_LISTED:
@@ -204,7 +204,7 @@ def refuse_without_terms(rules: Rules, accepted: str) -> None:
         return
     changed = "have changed since you accepted them" if accepted else "are not accepted yet"
     raise NotAllowed(
-        f"The terms of this board {changed}. Accept them on the board's page Terms, or with "
+        f"The terms of this board {changed}. Accept them on the board's Terms page, or with "
         f"ladderboard terms {rules.slug}."
     )
 

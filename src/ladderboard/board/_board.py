@@ -583,7 +583,7 @@ class BoardContext:
     def describe_resolution(self, best: float | None) -> list[str]:
         """Return what the board shows and what an attacker could gain. For the organiser only.
 
-        Near ``best``, a released loss, as on the page Rules; before there is one, near a plausible
+        Near ``best``, a released loss, as on the Rules page; before there is one, near a plausible
         score that depends on the labels.
         """
         with self.reading() as view:

@@ -82,7 +82,7 @@ baselines:
 
 finals: {selections: 2}
 
-# This is a demonstration: the page Play shows what attacks gain.
+# This is a demonstration: the Play page shows what attacks gain.
 play: true
 """
 

@@ -97,7 +97,7 @@ _add_experiment(
 _add_experiment(
     "play",
     "Watch two attacks climb three boards.",
-    "Watch two attacks climb three boards, frame by frame, for the page Play.",
+    "Watch two attacks climb three boards, frame by frame, for the Play page.",
 )
 
 

@@ -178,7 +178,7 @@ def invite(
         str | None,
         typer.Option(
             envvar="LADDERBOARD_URL",
-            help="The server's URL: print links to its page Join, with the invitations in them.",
+            help="The server's URL: print links to its Join page, with the invitations in them.",
         ),
     ] = None,
     database: Database = DEFAULT_DATABASE,
@@ -313,7 +313,7 @@ def erase(
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
         if person and not (team.isascii() and team.isdigit()):
-            raise InvalidSetting("A person is named by a number, as the page Organise lists it.")
+            raise InvalidSetting("A person is named by a number, as the Organise page lists it.")
         row = None if person else find_team(opened, team)
         if not yes:
             action = f"Erasing {f'person {team}' if row is None else row['name']}"

@@ -1,4 +1,4 @@
-"""The play experiment: two attacks on three boards, frame by frame, for the page Play."""
+"""The play experiment: two attacks on three boards, frame by frame, for the Play page."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def play_experiment(
     its last question; the game itself is not affected. The boards are exact scores, the
     Ladder with step 1/sqrt(n), and the calibrated growing ladder, its noise times 0, 1/2, 1, 2.
 
-    ``play.json`` has the means over the games, as the page Play reads them: accuracies, in units
+    ``play.json`` has the means over the games, as the Play page reads them: accuracies, in units
     of 0.0001. ``frames.csv`` has them in full precision, with standard deviations.
     """
     study = ExperimentRun(out, quick, repetitions, seed, workers, cluster, progress)

@@ -309,7 +309,7 @@ class FolderGrader:
         return problems
 
     def check_generated_sample(self) -> str | None:
-        """Return why the board would refuse the sample that the page Data makes, if it would."""
+        """Return why the board would refuse the sample that the Data page makes, if it would."""
         try:
             self.scorer.read(make_sample(self.loss, self.scorer.roster))
         except InvalidInput as error:
@@ -389,11 +389,11 @@ def _sample_warnings(grader: FolderGrader) -> Iterator[str]:
         return
     refusal = grader.check_generated_sample()
     if refusal is None:
-        yield "There is no sample_submission.csv: the page Data offers one with equal predictions."
+        yield "There is no sample_submission.csv: the Data page offers one with equal predictions."
     else:
         yield (
-            "There is no sample_submission.csv, and the board would refuse the one that the page "
-            f"Data makes: {refusal} Add your own."
+            "There is no sample_submission.csv, and the board would refuse the one that the "
+            f"Data page makes: {refusal} Add your own."
         )
 
 

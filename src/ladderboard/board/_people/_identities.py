@@ -1,6 +1,6 @@
 """People who sign in: who may register a team, approvals, and their sessions.
 
-An identity is an issuer and a subject, as OpenID Connect defines them. A mail address may change
+An identity is an issuer and a subject, as OpenID Connect defines them. An email address may change
 hands, so it only decides who may register, and only if the provider has verified it.
 """
 
@@ -57,7 +57,7 @@ _NOT_ADMITTED = (
 
 
 class VerifiedIdentity(NamedTuple):
-    """What a provider vouches for: issuer and subject, a name, and a verified mail address."""
+    """What a provider vouches for: issuer and subject, a name, and a verified email address."""
 
     provider: str
     issuer: str
@@ -127,7 +127,7 @@ class Identities:
             view = transaction.view
             rules = self._sign_in_rules(view)
             if caller.identity is None:
-                raise NotAllowed("Sign in on the board's page Join to register a team.")
+                raise NotAllowed("Sign in on the board's Join page to register a team.")
             row = read_identity(view, caller.identity)
             if row.state == "registered":
                 raise Conflict("You have a team on this board. One person has one team.")
@@ -222,7 +222,7 @@ class Identities:
     def extend_list(self, caller: Caller, entries: Iterable[str]) -> int:
         """Add people to the list of those who may register; return how many were new.
 
-        An entry is a mail address, or an issuer and a subject with a space between them.
+        An entry is an email address, or an issuer and a subject with a space between them.
         """
         check_permission(caller, "teams")
         parsed = parse_people(entries)

@@ -56,7 +56,7 @@ _MAX_INVITATIONS = 20
 _INVALID_INVITATION = (
     "This invitation to a team is unknown, was used up or revoked, or has expired."
 )
-_NOT_SIGNED_IN = "This is for people who signed in. Sign in on the board's page Join."
+_NOT_SIGNED_IN = "This is for people who signed in. Sign in on the board's Join page."
 _ONLY_OWNER = "A team needs an owner. Make another member an owner first."
 _LEFT = (
     "You left a team that has submitted, and one person is in one team on this board. You can "
@@ -328,7 +328,7 @@ def refuse_to_join(view: ReadView, row: IdentityRow, team: int | None = None) ->
         return
     listed = _find_listed(view, row)
     if listed is not None and listed.team is not None:
-        raise Conflict("This mail address is registered already.")
+        raise Conflict("This email address is registered already.")
 
 
 def bind(view: WriteView, row: IdentityRow, team: int, *, role: str) -> None:
@@ -400,7 +400,7 @@ def read_person(view: ReadView, number: int) -> IdentityRow:
 
 
 def _find_listed(view: ReadView, row: IdentityRow) -> IdentityRow | None:
-    """Return the entry of the organiser's list with a person's mail address."""
+    """Return the entry of the organiser's list with a person's email address."""
     return None if row.mail is None else find_identity(view, MAIL_ISSUER, row.mail)
 
 

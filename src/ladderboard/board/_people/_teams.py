@@ -73,7 +73,7 @@ class Teams:
         """Register a team; without open registration this needs an invitation."""
         registration = self._board.rules.registration
         if invitation is None and registration == "sign_in":
-            raise NotAllowed("Sign in on the board's page Join to register a team.")
+            raise NotAllowed("Sign in on the board's Join page to register a team.")
         if invitation is None and registration != "open":
             raise NotAllowed("This board needs an invitation. Ask the organiser for one.")
         return self._add_team(name, invitation, self_registered=True)

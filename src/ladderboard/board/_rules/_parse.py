@@ -766,14 +766,14 @@ def _read_sign_in(keys: MappingReader, registration: str) -> SignInRules | None:
 
 
 def _read_listing(keys: MappingReader, registration: str) -> str:
-    """Return who finds the board; only members can see the page Join of a members' board."""
+    """Return who finds the board; only members can see the Join page of a members' board."""
     listing: str = keys.read_key(
         "listing", _choice_reader("listed", "unlisted", "members"), "listed"
     )
     if listing == "members" and registration != "organiser" and "registration" not in keys.wrong:
         keys.add_problem(
             "listing",
-            "listing: members goes with registration: organiser; others cannot see the page Join.",
+            "listing: members goes with registration: organiser; others cannot see the Join page.",
             "conflict",
         )
     return listing

@@ -254,7 +254,7 @@ class SignInRules:
     """Who may register a team by signing in.
 
     ``providers`` are names from the server's settings, all if empty. ``domains`` and ``people``, a
-    file with a list, restrict registration to verified mail addresses of these domains and to the
+    file with a list, restrict registration to verified email addresses of these domains and to the
     people on the list. With ``approval`` the organiser approves each team.
     """
 

@@ -173,14 +173,14 @@ def _echo_closed(board: "Board", final: dict[str, Any] | None, *, before: bool) 
 
 
 def _echo_publishing(board: str, bundle: Path, parts: dict[str, bool]) -> None:
-    """Print how the page Verify, or a site, offers a bundle; paths are real where they are known.
+    """Print how the Verify page, or a site, offers a bundle; paths are real where they are known.
 
     A site holds a bundle of its own, so its command repeats what this one publishes.
     """
     folder = board if Path(board, "board.yaml").is_file() else "DIR"
     options = "".join(f" --{part}" for part, included in parts.items() if included)
     echo(
-        "To offer it to your teams on the page Verify"
+        "To offer it to your teams on the Verify page"
         + (", from the board's folder DIR:" if folder == "DIR" else ":"),
         f"  mkdir -p {folder}/data",
         f"  cp {shlex.quote(str(bundle))} {folder}/data/",

@@ -39,7 +39,7 @@ def members(
     """List the people in your team and its invitations, or change them.
 
     Name a person by the number in the list. Someone you remove may still know the team's token:
-    replace it on the page Submit.
+    replace it on the Submit page.
     """
     with open_client(board, url, insecure=insecure, quiet=quiet or as_json) as (client, slug):
         if owner is not None:

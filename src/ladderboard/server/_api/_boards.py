@@ -151,7 +151,7 @@ def _prefers_csv(request: Request) -> bool:
 
 @router.get("/boards/{board}/data", response_model=DataList, **public_route())
 def list_data(request: Request, board: Slug) -> Response:
-    """Return the list of data files; the page Data has the files themselves."""
+    """Return the list of data files; the Data page has the files themselves."""
     opened, caller = open_board(request, board)
     return make_response(request, opened.data.summary(caller))
 

@@ -53,7 +53,7 @@ class RegistrationDecision(RequestModel):
 
 
 class PeopleRequest(RequestModel):
-    """People who may register: mail addresses, or issuer and subject separated by a space."""
+    """People who may register: email addresses, or issuer and subject separated by a space."""
 
     people: Annotated[
         list[Annotated[str, Field(max_length=320, pattern=_PERSON)]], Field(max_length=100)

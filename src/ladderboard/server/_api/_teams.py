@@ -125,7 +125,7 @@ def get_registration(request: Request, board: Slug) -> Response:
     opened, caller = open_board(request, board)
     registration = opened.identities.own(caller)
     if registration is None:
-        raise NotAllowed("This is for people who signed in. Sign in on the board's page Join.")
+        raise NotAllowed("This is for people who signed in. Sign in on the board's Join page.")
     return make_response(request, registration)
 
 

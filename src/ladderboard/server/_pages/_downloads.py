@@ -1,4 +1,4 @@
-"""Downloads: the page Data, all standings, a feed of records, and the whole ledger."""
+"""Downloads: the Data page, all standings, a feed of records, and the whole ledger."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,4 +1,4 @@
-"""The page Team: its people, invitations and roles; and the page Terms, to accept them."""
+"""The Team page: its people, invitations and roles; and the Terms page, to accept them."""
 
 import re
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _show_team(request: Request, slug: str, outcome: TeamOutcome) -> Response:
 
 @router.post("/boards/{board}/team")
 def run_team_form(request: Request, board: Slug, form: Form) -> Response:
-    """Run a form of the page Team."""
+    """Run a form of the Team page."""
     try:
         opened, caller = open_board(request, board, csrf_checked=True)
         check_permission(caller, "own")

@@ -29,7 +29,7 @@ _SECONDS = 600
 _MAX_COOKIE_LENGTH = 2048
 _NOT_STARTED = (
     "This sign-in was not started in this browser, or more than ten minutes ago. Start again on "
-    "the board's page Join."
+    "the board's Join page."
 )
 
 
