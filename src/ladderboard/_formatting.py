@@ -202,7 +202,7 @@ def format_undetected_gains(gain: str) -> str:
 
 
 def format_promise(overfitting: float | None, hidden: float | None, digits: int = 2) -> str:
-    """Return what a certificate says of the score shown; an end that says nothing is None.
+    """Return what a certificate says about the score shown; None marks an end that says nothing.
 
     >>> print(format_promise(0.0351, 0.049))
     The score shown is at most 0.036 too good. The best model so far may be up to 0.049 better than

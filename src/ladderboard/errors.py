@@ -14,7 +14,7 @@
     │   ├── InvalidPredictions         predictions cannot be scored, whatever the labels are
     │   ├── InvalidRisk                a risk, or a vector of losses, outside its range
     │   └── InvalidState               a saved state is damaged or belongs elsewhere
-    │       └── WrongKey               a key file is missing, needless or the wrong one
+    │       └── WrongKey               a key file is missing, not needed or the wrong one
     ├── BrokenLoss                     a custom loss returned an invalid value
     ├── BrokenMechanism                a custom mechanism returned an invalid value
     ├── BrokenLedger                   a ledger was changed after it was written

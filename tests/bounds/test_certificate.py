@@ -180,7 +180,7 @@ def test_the_papers_own_ladder_gets_the_papers_bound():
     assert certificate(n, k, 3, mechanism, released=0.5).half_width <= paper(n, k).bound
     assert certificate(n, k - 1, 3, mechanism, 0.06).high == result.high
     # Its failure probability is kept only up to a constant: the first line does not say 0.95.
-    assert "but for a probability of a constant times 0.05" in str(result)
+    assert "except with probability of a constant times 0.05" in str(result)
     assert "at least 0.95" not in str(result)
     for other, why in (
         (certificate(n, k + 1, 3, mechanism), "100001 questions are more than 100000"),

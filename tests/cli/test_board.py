@@ -270,10 +270,7 @@ def test_a_folder_s_rules_take_back_earlier_amendments_after_a_yes_only(run_cli,
     rules.write_text(rules.read_text() + "description: Second\nfiles: {rows: 9}\n")
     refused = run_cli("board", "amend", "first", "--rules", folder)
     assert refused.code == 2
-    expected = (
-        "This file takes back what was amended before: end: 2098-12-31T00:00:00Z -> None. "
-        "Give --yes"
-    )
+    expected = "This file reverts earlier amendments: end: 2098-12-31T00:00:00Z -> None. Give --yes"
     assert expected in " ".join(refused.err.split())
     assert "end: 2098-12-31T00:00:00Z -> None" in (
         run_cli("board", "amend", "first", "--rules", folder, "--yes").out
@@ -287,7 +284,7 @@ def test_a_folder_with_fewer_submissions_takes_them_back_after_a_yes_only(run_cl
     run_cli("board", "amend", "first", "--set", "submissions=80")
     refused = run_cli("board", "amend", "first", "--rules", folder)
     assert refused.code == 2
-    assert "takes back what was amended before: submissions: 80 -> 40; per_team: 19 -> 9." in (
+    assert "reverts earlier amendments: submissions: 80 -> 40; per_team: 19 -> 9." in (
         " ".join(refused.err.split())
     )
     assert "submissions: 80 -> 40" in (

@@ -149,7 +149,7 @@ def test_publishing_labels_later_needs_confirmation(run_cli, board, monkeypatch)
     assert not Path("site").exists()
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda: "second")
-    assert "That is another name; nothing was changed." in run_cli(*arguments).err
+    assert "The name does not match; nothing was changed." in run_cli(*arguments).err
     assert not Path("first.bundle").exists()
     monkeypatch.setattr("builtins.input", lambda: "first")
     result = run_cli(*arguments)

@@ -262,7 +262,7 @@ def test_steps_that_follow_the_model_are_not_called_too_coarse(run_guard, guard_
     assert guard.ask(values + 30_000).improved
     guard.close()
     status = " ".join(run_guard("status", "new.db").out.split())
-    assert "What is proved about the true RMSE is too wide to be of use" in status
+    assert "the proven interval for the true RMSE is too wide to be useful" in status
     assert "e+0" not in status
 
 

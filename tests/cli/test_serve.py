@@ -161,7 +161,7 @@ def test_a_difference_is_shown_where_it_is_and_what_an_amendment_would_set_back(
     assert "a word X on the board" in words
     assert "files.rows is 1000 in the folder and 50000000 on the board" in words
     assert "files.bytes" not in words
-    assert "this also sets back what was amended: end. " in words
+    assert "this also reverts earlier amendments of end. " in words
 
 
 def test_an_amended_board_is_served_with_its_old_and_its_new_folder(serve, run_cli, folder):

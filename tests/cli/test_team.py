@@ -221,7 +221,7 @@ def test_an_erased_team_is_gone_from_the_database(run_cli, board, tmp_path):
     ("arguments", "message"),
     [
         (["Nobody"], "no team"),
-        (["Ada", "--person"], "named by a number"),
+        (["Ada", "--person"], "Give the person's number"),
         (["7", "--person"], "There is no such registration"),
     ],
 )

@@ -181,7 +181,7 @@ def test_an_export_that_is_refused_closes_nothing(run_guard, guard_contents, arg
         ("guard.db\n", 0, ""),
         ("\n", 2, "No name was typed; nothing was changed."),
         ("\x04", 2, "No name was typed; nothing was changed."),  # Ctrl-D
-        ("guard\n", 2, "That is another name; nothing was changed."),
+        ("guard\n", 2, "The name does not match; nothing was changed."),
     ],
 )
 def test_export_and_close_ask_for_confirmation(guard_folder, typed, code, sentence):

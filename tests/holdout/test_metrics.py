@@ -97,7 +97,7 @@ def test_a_metric_of_which_nothing_is_proved_says_so(tmp_path, name):
     reply = guard.ask(scores_with_auc(0.8, 1))
     assert reply.improved
     assert reply.bound.vacuous
-    assert "Nothing is proved of this metric" in str(reply.bound.describe())
+    assert "Nothing is proved about this metric" in str(reply.bound.describe())
     guard.close()
 
 

@@ -198,7 +198,7 @@ def test_a_team_sees_which_submissions_improved():
     )  # fmt: skip
     chart = team_history_chart(own_history(*points))
     summary, notes, caption = texts_of(chart)
-    assert summary == "After 3 submissions, of which 2 improved, the release is accuracy 0.625."
+    assert summary == "After 3 submissions, of which 2 improved, the score shown is accuracy 0.625."
     assert [note.partition(":")[0] for note in notes] == ["Submission 1", "Submission 3"]
     assert chart.count("chart-rug") == 2
     assert "ticks on the axis are other submissions" in caption
@@ -227,7 +227,7 @@ def test_hidden_results_are_not_drawn():
             )
         )
     )
-    assert summary == "After 3 submissions, of which 2 improved, the release is accuracy 0.6."
+    assert summary == "After 3 submissions, of which 2 improved, the score shown is accuracy 0.6."
 
 
 def activity(teams, others=0):

@@ -145,7 +145,7 @@ def test_a_team_cannot_submit_on_the_page_either(score_server):
         score_server.sign_in(browser, token)
         page = browser.get(path).text
         assert 'type="file"' not in page
-        assert "only its evaluators hand them in, for your team too" in text_of(page)
+        assert "from its evaluators only; teams cannot submit" in text_of(page)
         assert "score: from 0 to 1 (best)." in text_of(page)
         csrf = re.search(r'name="csrf" value="([^"]+)"', page).group(1)
         response = browser.post(path, params={"csrf": csrf}, files={"file": ("s.csv", scores(0))})
@@ -166,7 +166,7 @@ def test_pages_say_who_submits_scores(score_server):
         assert "--data-binary @scores.csv" in page
         assert "the evaluators' scores are right" in page
         assert "predictions" not in page
-        assert "evaluators hand them in" in text_of(browser.get(f"{path}/join").text)
+        assert "evaluators submit them" in text_of(browser.get(f"{path}/join").text)
         csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)
         joined = browser.post(f"{path}/join", data={"csrf": csrf, "name": "Beta"})
         assert joined.status_code == 201

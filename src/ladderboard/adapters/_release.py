@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 RELEASE_FIELDS = ("released", "improved", "remaining")
 """The published numbers, by name."""
-# Errors that participants can mend or must know; their messages are written for participants. All
-# others go to the organiser.
+# Errors that participants can fix or must know about; their messages are written for participants.
+# All others go to the organiser.
 _PARTICIPANT_ERRORS = (
     InvalidPredictions,
     BudgetSpent,

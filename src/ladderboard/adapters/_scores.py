@@ -25,7 +25,7 @@ class Scores:
 
     ``ids`` name the examples. ``metric`` is the name of the score; ``task`` and ``model`` are empty
     if the log does not name them. ``dataset_size`` is the number of examples in the whole dataset,
-    None if the log does not tell: a run with a limit has fewer ids.
+    None if the log does not state it: a run with a limit has fewer ids.
 
     Examples
     --------

@@ -93,7 +93,9 @@ class BridgeSettings:
             isinstance(word, str) and isinstance(name, str) and name
             for word, name in self.teams.items()
         ):
-            raise InvalidSetting("teams must be an object from words to teams.")
+            raise InvalidSetting(
+                "teams must be an object whose keys are words and whose values are teams."
+            )
         if any(len(word) < _MIN_SECRET_LENGTH or word.split() != [word] for word in self.teams):
             raise InvalidSetting(
                 f"A team's word needs at least {_MIN_SECRET_LENGTH} characters and no spaces: "

@@ -67,8 +67,8 @@ class _StudyJudge:
         """Return this process's judge for a study; other processes may add trials to the study."""
         if len(study.directions) != 1:
             raise InvalidSetting(
-                f"A guard judges the records of one score; this study has {len(study.directions)} "
-                "objectives. Ask about the models you choose with ladderboard.Judge."
+                f"A guard judges one objective, and this study has {len(study.directions)}. "
+                "Ask about the models you choose with ladderboard.Judge."
             )
         mode: Any = "max" if study.direction.name == "MAXIMIZE" else "min"
         judge = Judge(self._guard, mode=mode, min_delta=self._min_delta)

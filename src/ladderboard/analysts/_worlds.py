@@ -82,7 +82,7 @@ class World(ABC):
 
     @property
     def known(self) -> Any:
-        """What the analyst may know of the holdout from the start."""
+        """What the analyst may know about the holdout from the start."""
         return None
 
     def read(self, model: Any) -> Any:

@@ -131,7 +131,7 @@ _POSTGRES = ("postgresql://", "postgresql+psycopg://", "postgres://")
 class Board(BoardContext):
     """One board, with everything that can be done with it. Made by :class:`Boards`.
 
-    Its services know the context only, not the board nor each other.
+    Its services know only the context, neither the board nor each other.
     """
 
     def __init__(self, book: Book, store: SubmissionStore, slug: str) -> None:

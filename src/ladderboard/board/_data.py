@@ -50,7 +50,7 @@ class DataFiles:
         self._sample: tuple[tuple[str, int], bytes] | None = None
 
     def replace(self, caller: Caller, paths: Mapping[str, Path]) -> None:
-        """Store these files by name, in place of all that there were."""
+        """Replace all stored files by these, by name."""
         check_permission(caller, "run")
         check_data_files(paths)
         salt, store = self._board.book.environment.salt, self._board.store
@@ -69,7 +69,7 @@ class DataFiles:
             store.delete(location)
 
     def summary(self, caller: Caller) -> dict[str, Any]:
-        """Return what there is to download, and whether the caller may."""
+        """Return the files to download, and whether the caller may download them."""
         with self._board.reading() as view:
             rules = self._board.rules_of(read_board(view)).data
             stored, refusal = list_data_files(view), None
@@ -98,7 +98,7 @@ class DataFiles:
         return file, self._board.store.get(file.place)
 
     def sample(self, caller: Caller) -> bytes:
-        """Return a submission that can be scored, in CSV: the organiser's, or one that is made.
+        """Return a submission that can be scored, in CSV: the organiser's, or a generated one.
 
         It does not depend on the labels: the ids are sorted, and all predictions are equal.
         """

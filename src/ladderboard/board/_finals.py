@@ -243,7 +243,7 @@ class BoardCloser:
             return None, b""
         scorers, deciding = make_scorers(table, rules, "private"), rules.final_metric_number
         scorer = scorers[deciding or 0]
-        compares = not scorer.loss.at_close_only  # nothing is known of single examples
+        compares = not scorer.loss.at_close_only  # nothing is known about single examples
         effective_n = int(scorer.grouping.effective_n)
         risks: list[list[float]] = []
         compared: list[tuple[str, NDArray[np.float32]]] = []
@@ -340,7 +340,7 @@ def _set_ranges(rows: list[dict[str, Any]], ranges: Mapping[str, RankRange]) -> 
 def rank_remaining(
     board: BoardContext, view: ReadView, rows: list[dict[str, Any]], *, removed: int
 ) -> None:
-    """Rank a final ranking from which so many disqualified teams were taken out."""
+    """Rank a final ranking from which this many disqualified teams were removed."""
     known = removed and view.get_value(_COMPARISON_KEY) is not None  # not by older versions
     content = board.book.read_encrypted(_COMPARISON_KEY) if known else b""
     if content:

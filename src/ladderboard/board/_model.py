@@ -82,7 +82,7 @@ class TeamRow:
 
     ``folded`` is equal for names that look alike. ``seen_*`` is what others see while the board is
     frozen. ``accepted`` is the version of the terms that the team accepted last. An erased team has
-    a pseudonym; its ``folded`` begins with a space and tells nothing but whether a name is the old.
+    a pseudonym; its ``folded`` begins with a space and only confirms the old name.
     """
 
     number: int
@@ -418,7 +418,7 @@ DELIVERY = Table("delivery", DeliveryRow, ("webhook", "id"), "PRIMARY KEY (book,
 TABLES: tuple[Table[Any], ...] = (
     BOARD, TEAM, CREDENTIAL, SUBMISSION, RECORD, IDENTITY, DATA_FILE,
 )  # fmt: skip
-"""All tables with rows of a board that are dumped, in the order in which they are."""
+"""All tables with rows of a board that are dumped, in the order of a dump."""
 
 
 class Description(NamedTuple):
@@ -541,7 +541,7 @@ class MetricBound(Document):
 
 @dataclass(frozen=True)
 class RateLimit:
-    """At most so many submissions of a team (``questions``) in any period of ``seconds``."""
+    """A team may make at most ``questions`` submissions in any period of ``seconds``."""
 
     questions: int
     seconds: int

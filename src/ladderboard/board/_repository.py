@@ -598,7 +598,7 @@ _SELECT_RECORDS = RECORD.select(
 _BEST_SHOWN_RECORD = f"SELECT MIN(r.value) FROM main.record r {_SHOWN_RECORDS}"  # noqa: S608
 _BEST_RECORD = "SELECT MIN(value) FROM main.record WHERE book = ? AND epoch = ? AND entry < ?"
 # Of many records every second, every third and so on, always with the first and the last. The
-# choice changes only every so many records, so most certificates are in the cache.
+# choice rarely changes, so most certificates are in the cache.
 _THINNED_RECORDS = (
     "SELECT entry, value, records FROM ("  # noqa: S608 - no values
     "SELECT r.entry AS entry, r.value AS value, COUNT(*) OVER () AS records, "
@@ -999,7 +999,7 @@ _SELECT_DUE = (
     "JOIN main.webhook w ON w.book = d.book AND w.number = d.webhook "
     "WHERE d.due <= ? AND d.attempts < 20 ORDER BY d.due, d.time LIMIT ?"
 )
-# Of several servers that try, one changes the row.
+# If several servers try, only one changes the row.
 _CLAIM = (
     "UPDATE main.delivery SET due = ?, last = ?, attempts = attempts + 1 "
     "WHERE book = ? AND webhook = ? AND id = ? AND due = ?"
@@ -1222,8 +1222,8 @@ def read_versions(
 ) -> dict[str, tuple[tuple[Any, ...], int | None]]:
     """Return by slug the version of each board, and the database's time if it has a clock.
 
-    A version is what of the board's row changes, with the state of its chain: it changes whenever
-    anything visible on the board does. On a hidden or frozen board it is secret.
+    A version holds the changing columns of the board's row and the state of its chain. It changes
+    whenever anything visible on the board does. On a hidden or frozen board it is secret.
     """
     if not slugs:
         return {}

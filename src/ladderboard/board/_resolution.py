@@ -1,4 +1,4 @@
-"""What a board shows of gains and leaves to an attacker, in the board's metric."""
+"""Which gains a board shows, and what an attacker could gain, in the board's metric."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def board_resolution(
     if near is not None and near.zero_one:
         released = min(released, near.risk)
     elif near is not None:
-        # A constant prediction ranks nothing: by AUC it has no spread, and says nothing of others'.
+        # A constant prediction ranks nothing: its AUC has no spread; others have.
         released, error = near.risk, near.standard_error or None
     return resolution(
         mechanism,

@@ -191,7 +191,7 @@ class View:
         return row.seen_epoch if self._is_frozen(row) else row.epoch
 
     def _must_redact(self, row: BoardRow) -> bool:
-        """Return whether others' activity must not show."""
+        """Return whether the activity of others must stay hidden."""
         return self._is_hidden(row) or self._is_frozen(row)
 
     def leaderboard(self, *, limit: int = 100, cursor: str | None = None) -> dict[str, Any]:

@@ -66,11 +66,11 @@ MAX_WEBHOOKS = 1_000
 """Subscriptions of a board."""
 MAX_URL_LENGTH = 2_000
 DEADLINE_SECONDS = 86_400
-"""How long before the deadline it is near."""
+"""How long before a deadline it counts as near."""
 CLAIM_SECONDS = 60
-"""A delivery that was claimed and has no result after so long is due again: its server crashed."""
+"""A claimed delivery without a result after this time is due again: its server crashed."""
 RETRY_SECONDS = (10, 60, 300, 1_800, 7_200, 21_600, 43_200)
-"""How long to wait after each failed attempt; after one more the delivery has failed."""
+"""How long to wait after each failed attempt; the attempt after the last wait is final."""
 _RESULT_SECONDS = 30 * 86_400  # for which a delivery with a result is stored
 _RESULT_ROWS = 10
 _SECRET_CONTEXT = "webhook {}"  # noqa: S105 - what a secret is encrypted for
@@ -145,7 +145,7 @@ class Webhooks:
         ]
 
     def remove(self, caller: Caller, number: int) -> None:
-        """End a subscription; what waits for it is not sent."""
+        """End a subscription; its waiting deliveries are not sent."""
         check_permission(caller, "run")
 
         def delete(transaction: BookTransaction) -> None:
@@ -229,7 +229,7 @@ class Delivery(NamedTuple):
 
 
 class DeliveryResult(NamedTuple):
-    """What came of an attempt; ``final`` if another would bring nothing else."""
+    """The result of an attempt; ``final`` if another attempt could not change it."""
 
     delivery: Delivery
     delivered: bool
@@ -270,7 +270,7 @@ def claim_and_sign_deliveries(
 
 
 def record_delivery_results(storage: Storage, results: list[DeliveryResult], now: int) -> None:
-    """Record what came of attempts; those that failed are due again later, unless too often."""
+    """Record the results of attempts; failed ones are due again, up to a number of attempts."""
     if not results:
         return
     with storage.write_tables() as view:
@@ -308,7 +308,7 @@ def delete_old_deliveries(storage: Storage, now: int) -> None:
 
 
 def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict[str, Any]:
-    """Return what a delivery says: nothing but what the public sees of the board now.
+    """Return what a delivery says: only what the public sees of the board now.
 
     Of a board for its members only, the public sees nothing.
     """

@@ -40,7 +40,7 @@ _MAX_FIRST_QUESTION = 65
 
 
 def typical_changes(ladders: int, questions: int) -> int:
-    """Return how many visible changes a board with so many ladders usually has.
+    """Return how many visible changes a board with this many ladders usually has.
 
     >>> typical_changes(1, 1_000), typical_changes(20, 1_000), typical_changes(20, 5)
     (8, 60, 5)

@@ -226,7 +226,7 @@ class Certificate:
         interval = f"{ends} (half width {round_up(self.half_width, 2)})"
         sure = f"with confidence {format_confidence(self.beta)}"
         if self.as_printed:
-            sure = f"but for a probability of a constant times {self.beta:g}"
+            sure = f"except with probability of a constant times {self.beta:g}"
         return f"T{quantity[1:]} lies in {interval} {sure}"
 
 

@@ -190,7 +190,7 @@ def binomial_lower(n: int, q: float, nats: float) -> float:
     (0.0734, 0.0727)
     """
     exact = math.nextafter(1 - binomial_upper(n, 1 - q, nats), 0.0)
-    # The kl form for 1 - q, which is cached by now, is that for q but for last bits.
+    # The kl form for 1 - q is cached by now; it differs from that for q in the last bits only.
     if exact > 1 - kl_upper(1 - q, nats / n) + _CLEARLY:
         return exact
     return max(exact, kl_lower(q, nats / n))

@@ -57,7 +57,7 @@ def price_with_beta(nats: float, beta: float) -> float:
 def log_sign_tail(differing: int, wins: int, share: float = 0.5) -> float:
     """Return ln P(Bin(differing, share) >= wins), rounded up.
 
-    It bounds the probability of so many wins among independent examples with unequal chances
+    It bounds the probability of this many wins among independent examples with unequal chances
     whose mean is at most ``share``, if wins >= differing * share + 1. Otherwise 0 is returned.
 
     >>> round(math.exp(log_sign_tail(10, 9)) * 2**10, 6)  # 10 of 9, and 1 of 10
@@ -153,7 +153,7 @@ def log_bets(differences: NDArray[Any], price: float, scale: float | None = None
 
 
 def bet_logs(wins: int, losses: int, price: float, examples: int, *, margin: float = 0.0) -> float:
-    """Return ln E, not rounded, for so many differences of 1 and of -1; all others are 0."""
+    """Return ln E, not rounded, for this many differences of 1 and of -1; all others are 0."""
     thetas, weights = _bets(price, examples)
     counts = ((wins, 1 + margin), (losses, margin - 1), (examples - wins - losses, margin))
     logs = [
@@ -267,7 +267,7 @@ def _likely_wins(differing: int, share: float, price: float) -> float:
 
 
 def _is_least(differing: int, wins: int, share: float, price: float) -> bool:
-    """Tell whether so many wins prove and one less does not; False if rounding may decide.
+    """Tell whether this many wins prove it and one fewer does not; False if rounding may decide.
 
     One less has a tail of P(Bin = wins - 1) more, which follows from the terms of this one.
     """

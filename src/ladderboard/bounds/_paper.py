@@ -33,7 +33,7 @@ class PaperBound:
     transfer
         18 e, with e = epsilon sqrt(B) and B = 4 / lambda: the transfer theorem's part.
     noise
-        L = log(4k/beta) sigma, which all noise stays below but for probability beta.
+        L = log(4k/beta) sigma, which all noise stays below except with probability beta.
     conditions
         The conditions of the transfer theorem that fail, in words.
     claimed

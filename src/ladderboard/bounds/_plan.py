@@ -250,7 +250,7 @@ def default_mechanism_sentence(plan: Plan) -> str:
 
 
 def _assume_spread(metric: Metric, best: Any, positives: Any) -> dict[str, float]:
-    """Return what is known of a score if its standard error follows from a share of positives."""
+    """Return what is known about a score whose standard error follows from the positives."""
     if positives is not None:
         _settings.number("positives", positives, above=0, below=1)
     share = _USUAL_POSITIVES if positives is None else float(positives)
@@ -268,7 +268,7 @@ def _assume_spread(metric: Metric, best: Any, positives: Any) -> dict[str, float
 
 @dataclass(frozen=True)
 class PlannedMetric:
-    """The metric of a plan, and what is known of a good model's score; both in the metric's unit.
+    """The metric of a plan, and what is known about a good model's score, in the metric's unit.
 
     A score is a cost, such as 1 - AUC, RMSE squared or MAE itself, on a scale of its own. Steps of
     the default mechanism are multiples of the standard error, so the range of losses is not needed.
@@ -404,7 +404,7 @@ class PlannedMetric:
                 notes.append(f"A standard error of {label} is at most {largest:.2g} on {n:,} rows.")
             notes.append(
                 f"To see them in {label}, give the score of a good model and its standard error "
-                "on so many rows (best, standard_error), for instance from a bootstrap of its "
+                "on this many rows (best, standard_error), for instance from a bootstrap of its "
                 "predictions."
             )
         if not self.metric.loss.is_binary:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     GainText = Callable[[float], str | None]
 
 RECORDS = (1, 3, 8)
-"""Gains are stated after so many records of one team."""
+"""Gains are stated after this many records of one team."""
 
 TYPICAL_LOSS = 0.2
 """Gains are stated for a best model with this loss, unless the labels show that it is easy."""
 
 MORE_ROWS = 4
-"""Advice compares with so many times the examples."""
+"""Advice compares with this many times the examples."""
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ def check(
     else:
         _echo_changes_since(backup, changes)
         if in_future:
-            echo("Its time lies in the future: a clock was wrong. Make another backup.")
+            echo("Its time is in the future: a clock was wrong. Make another backup.")
         elif late:
             echo(f"It is older than {within:,} hours. Check that backups are still made.")
         echo("This backup can be restored." if good else "This backup has problems.")

@@ -76,7 +76,7 @@ def confirm(action: str, warning: str, name: str, verb: str) -> None:
     except EOFError:
         typed = ""
     if typed.strip() != name:
-        reason = "That is another name" if typed.strip() else "No name was typed"
+        reason = "The name does not match" if typed.strip() else "No name was typed"
         raise InvalidSetting(f"{reason}; nothing was changed.")
 
 

@@ -121,7 +121,7 @@ def refuse_if_lost(database: str) -> None:
 def database_options(database: str, key_file: Path | None) -> str:
     """Return the options that a further command on this database needs, each after a space.
 
-    What the environment or the settings file says is left out, and so is a password.
+    Values from the environment or the settings file are left out, and so is a password.
     """
     usual = server.find_settings(None, only=("database", "key_file"))
     options = ""

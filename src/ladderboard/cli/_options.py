@@ -38,8 +38,7 @@ def predictions_source(predictions: str, example: str) -> Any:
         return Path(predictions)
     if sys.stdin is None or sys.stdin.isatty():
         raise InvalidSetting(
-            "With - predictions are read from a pipe, as in: python predict.py | ladderboard "
-            f"{example}"
+            f"- reads predictions from a pipe, as in: python predict.py | ladderboard {example}"
         )
     return sys.stdin.buffer
 

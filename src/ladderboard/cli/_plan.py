@@ -57,7 +57,9 @@ def plan(
     ] = 1,
     accounts: Annotated[
         int | None,
-        typer.Option(parser=parse_integer, help="Teams that one attacker may hold; 2 if left out."),
+        typer.Option(
+            parser=parse_integer, help="Teams that one attacker may control; 2 if left out."
+        ),
     ] = None,
     protection: Annotated[
         str, typer.Option(help="How much an attacker may gain: open, balanced or strict.")

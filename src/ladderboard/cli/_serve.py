@@ -174,7 +174,7 @@ def _create_or_compare(boards: "Boards", folder: "BoardFolder", *, quiet: bool) 
     first = compare_with_folder(board, folder, first=True) if differences else differences
     if first:
         amended = differences.amended_since(first)
-        set_back = f"; this also sets back what was amended: {', '.join(amended)}"
+        set_back = f"; this also reverts earlier amendments of {', '.join(amended)}"
         raise InvalidSetting(
             f"The folder {folder.path} differs from the board {slug!r}: "
             f"{'; '.join(differences.sentences)}. Nothing was changed. To amend the board: "

@@ -313,7 +313,7 @@ def erase(
     with open_database(database, key_file) as boards:
         opened = open_board(boards, board)
         if person and not (team.isascii() and team.isdigit()):
-            raise InvalidSetting("A person is named by a number, as the Organise page lists it.")
+            raise InvalidSetting("Give the person's number, which the Organise page lists.")
         row = None if person else find_team(opened, team)
         if not yes:
             action = f"Erasing {f'person {team}' if row is None else row['name']}"
@@ -326,7 +326,7 @@ def erase(
     if as_json:
         echo_json({"board": board, **erased._asdict(), "scrubbed": scrubbed})
         return
-    name = "The person is gone" if erased.name is None else f"The team is {erased.name} now"
+    name = "The person is removed" if erased.name is None else f"The team is {erased.name} now"
     sentences = [f"{name}. Bundles, exports, dumps and backups made before keep the old name."]
     if erased.kept_in_ledger:
         sentences.append(_KEPT_IN_LEDGER)

@@ -45,13 +45,14 @@ def verify(
         list[Path] | None,
         typer.Option(
             metavar="RECEIPT",
-            help="A receipt, or the file of receipts that submit writes; may be repeated.",
+            help="A receipt, or the receipts file of submit; may be given several times.",
         ),
     ] = None,
     loss: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:NAME", help="The code of a custom loss; it is run, so trust it first."
+            metavar="MODULE:NAME",
+            help="The code of a custom loss. It is executed: give only code that you trust.",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
@@ -59,7 +60,7 @@ def verify(
 ) -> None:
     """Check a bundle: recompute its hashes, noise and scores.
 
-    With labels and submissions in it, every risk and the final ranking too. It needs no database,
+    If it holds labels and submissions, every risk and the final ranking, too. It needs no database,
     and runs no code that the bundle names. With a head or a receipt saved earlier it proves that
     the history was not rewritten as a whole. The first entry that differs is named.
 

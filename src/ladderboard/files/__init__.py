@@ -1,7 +1,7 @@
 """Reads files of labels and predictions, and refuses invalid ones with an itemised list.
 
-:func:`read_holdout` reads the owner's labels. A :class:`Roster` holds what others may know of them:
-the ids. :func:`read_predictions` gets a roster and no labels, joins predictions to it by id, and so
+:func:`read_holdout` reads the owner's labels. A :class:`Roster` holds the ids, which others may
+know. :func:`read_predictions` gets a roster and no labels, and joins predictions to it by id, so
 its refusals cannot depend on labels.
 """
 

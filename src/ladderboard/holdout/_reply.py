@@ -272,8 +272,8 @@ def describe_bound(
         name = printable(shown["title"])
         if is_too_wide(bound, shown, released):
             return (
-                f"What is proved about the true {name} is too wide to be of use with so few "
-                "examples; --json has it."
+                f"With so few examples, the proven interval for the true {name} is too wide to be "
+                "useful; --json shows it."
             )
         text = f"{sure}, the true {name} of the best model lies in {format_ends(*interval)}."
         return text if released is None else f"{text} {_metric_promise(bound, shown, released)}"
@@ -302,7 +302,7 @@ def is_too_wide(
 
 
 def _metric_promise(bound: Certificate, shown: Mapping[str, Any], released: float) -> str:
-    """Return what a certificate says of the released value, in a metric."""
+    """Return what a certificate says about the released value, in a metric."""
     value = _display(released, shown)
     best, worst = (abs(end - value) for end in _displayed_ends(bound, shown, released))
     return format_promise(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MAX_NAME_LENGTH = 100
 _LEAST_BETA = 1e-99
 NOTHING_PROVED = (
-    "Nothing is proved of this metric; its protection is measured against attacks only "
+    "Nothing is proved about this metric; its protection was only measured against attacks "
     "(docs/explanation/metrics.md)."
 )
 SHARED_NATS = math.log(3)
@@ -124,7 +124,7 @@ class Meter:
 
     @property
     def _remaining_beta(self) -> float:
-        """Beta after other prices: so many nats more are the same as a smaller beta."""
+        """Beta after other prices: this many nats more are the same as a smaller beta."""
         beta: float = self.rules["beta"]
         # The certificates of several metrics hold together: each has its share of beta.
         nats = self.verdict_nats + self._published_nats + math.log(self._answers)
@@ -132,7 +132,7 @@ class Meter:
 
     @property
     def _published_nats(self) -> float:
-        """The price of what a statistic publishes of the labels, such as class counts."""
+        """The price of what a statistic publishes about the labels, such as class counts."""
         promises = [self.rules.get("promise"), *self.rules.get("further", ())]
         return math.fsum((promise or {}).get("nats", 0.0) for promise in promises)
 

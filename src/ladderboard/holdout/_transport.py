@@ -83,8 +83,7 @@ class GuardTransport:
             raise InvalidSetting("This is the token of a board; it is not sent to a guard.")
         if self._token and not _is_private_connection(self._address):
             raise InvalidSetting(
-                "A token is not sent in the clear to another machine; use https, or unset "
-                f"{_TOKEN}."
+                f"A token is not sent unencrypted to another machine; use https, or unset {_TOKEN}."
             )
         if self._token and not (self._token.isascii() and self._token.isprintable()):
             raise InvalidSetting("The token must be one word of plain characters.")

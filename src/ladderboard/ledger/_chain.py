@@ -59,7 +59,7 @@ def digest_state(encoded: bytes) -> bytes:
 
 
 def pad_state(encoded: bytes, losses: int) -> bytes:
-    """Pad an encoded state to a constant size that can hold so many losses."""
+    """Pad an encoded state to a constant size that can hold this many losses."""
     return pad(encoded, _BLOCK + losses * _DOUBLE)
 
 
@@ -403,7 +403,7 @@ def read_changes(
     """
     changes, first = [], 0
     for count in range(known + 1, chain_state.changes + 1):
-        # The first entry after which there are so many changes is the change itself.
+        # The first entry after which there are this many changes is the change itself.
         number = bisect_left(
             range(chain_state.entries),
             count,

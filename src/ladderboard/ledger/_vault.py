@@ -347,7 +347,7 @@ class _Pipe:
         return not self._ended
 
     def read(self, count: int) -> bytes:
-        """Return at most so many bytes; none at the end."""
+        """Return at most this many bytes; none at the end."""
         if not self.has_more():
             return b""
         content = bytes(self._rest[:count])
@@ -446,7 +446,7 @@ class VaultReader:
         self._pipe.end()
 
     def read(self, count: int) -> bytes:
-        """Return so many bytes, or fewer at the end of the content."""
+        """Return this many bytes, or fewer at the end of the content."""
         parts = []
         while count:
             part = self._pipe.read(count)

@@ -67,10 +67,10 @@ def display_release(form: DisplayForm, risk: float, unit: float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class Promise:
-    """What is proved of a risk on n examples, for a model that was fixed before its labels.
+    """What is proved about a risk on n examples, for a model that was fixed before its labels.
 
     P(|risk - expected risk| > e) <= 2 exp(-2 ``effective_n`` e² + ``nats``). ``published`` is what
-    the proof takes as known of the labels, such as how many there are of each class: it must be
+    the proof takes as known about the labels, such as how many there are of each class: it must be
     public, and ``nats`` pay for it. Proofs: docs/explanation/metrics.md.
     """
 
@@ -226,7 +226,7 @@ class Loss(ABC):
         return float(np.mean(complete(labels, predictions))) * complete.unit
 
     def promise(self, labels: NDArray[Any]) -> Promise | None:
-        """Return what is proved of the risk of labels that ``read_labels`` returned, if anything.
+        """Return what is proved about the risk on labels from ``read_labels``, if anything.
 
         For a mean of losses in [0, 1] this is Hoeffding's inequality.
         """

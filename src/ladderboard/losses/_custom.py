@@ -100,9 +100,9 @@ class Custom(Loss):
 class WholeSample(Custom):
     """A metric of all examples from ``function(labels, predictions)``, which returns a number.
 
-    Nothing is known of it, so a board computes it at the close only. The number lies between 1 and
-    1 - ``scale`` where higher is better, between 0 and ``scale`` where lower is; beyond, it counts
-    as the nearer end.
+    Nothing is known about it, so a board computes it at the close only. The number lies between 1
+    and 1 - ``scale`` if higher is better, and between 0 and ``scale`` if lower is; a number
+    outside counts as the nearer end.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class WholeSample(Custom):
         return {**super().params, "direction": self.direction, "scale": self.scale}
 
     def promise(self, labels: NDArray[Any]) -> None:
-        """Nothing is proved of it."""
+        """Nothing is proved about it."""
         return
 
     def evaluate(self, labels: NDArray[Any], predictions: Any) -> Evaluation:

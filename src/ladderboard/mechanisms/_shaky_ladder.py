@@ -45,7 +45,7 @@ _LEAST_BETA = 1e-100
 
 @dataclass(frozen=True)
 class PaperSettings:
-    """Eq. (2) for n examples, so many questions and failure probability beta.
+    """Eq. (2) for n examples, this many questions and failure probability beta.
 
     ``transfer_epsilon`` is e = epsilon sqrt(B) with B = 4 / step, the privacy at which the
     transfer theorem is applied; its conditions are tested there (docs/explanation/paper.md).

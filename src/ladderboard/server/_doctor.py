@@ -236,7 +236,9 @@ def _check_missing(path: Path) -> list[Finding]:
 def check_sqlite(path: Path) -> tuple[list[Finding], DatabaseState | None]:
     """Check an SQLite file and its content."""
     if path.is_dir():
-        finding = problem(_SUBJECT, f"{path} is a directory.", "Name the database file.")
+        finding = problem(
+            _SUBJECT, f"{path} is a directory.", "Give the path of the database file."
+        )
         return [finding], None
     if not path.parent.is_dir():
         command = f"mkdir -m 700 {path.parent}"
@@ -327,12 +329,12 @@ def _check_writable(path: Path) -> list[Finding]:
     files = [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
     read_only = [file for file in (path.parent, *files) if file.exists() and not may_write(file)]
     if not read_only:
-        return [ok("writing", f"This user may write {path} and its folder.")]
+        return [ok("writing", f"This user can write to {path} and its folder.")]
     return [
         problem(
             "writing",
-            f"This user (number {_user_number()}) may not write {read_only[0]}, or the disk is "
-            "mounted read-only.",
+            f"This user (number {_user_number()}) cannot write to {read_only[0]}, or the disk "
+            "is mounted read-only.",
             "Run this as the server's user, or give that user access: chown, chmod u+rw, or "
             "mount -o remount,rw",
         )
@@ -350,21 +352,19 @@ def _check_permissions(path: Path) -> Finding:
     if os.name == "posix" and folder & 0o002 and not folder & stat.S_ISVTX:
         return problem(
             subject,
-            f"Anybody may put files into {path.parent}, and so replace the database.",
+            f"Every user can put files into {path.parent}, and so replace the database.",
             f"chmod o-w {path.parent}",
         )
     files = [path.with_name(path.name + end) for end in ("", "-wal")]
     for file in files:
         readers = other_readers(file) if file.exists() else ""
         if readers == "anybody":
-            message = (
-                f"Anybody on this machine may open {file}: labels, tokens' hashes, submissions."
-            )
+            message = f"Every user of this machine can read {file} (labels, submissions)."
             return problem(subject, message, f"chmod 600 {file}")
         if readers:
             remedy = f"If that is not intended: chmod 600 {file}"
-            return note(subject, f"The group of {file} may open it.", remedy)
-    return ok(subject, f"Only its owner may open {path}.")
+            return note(subject, f"The group of {file} can read it.", remedy)
+    return ok(subject, f"Only its owner can read {path}.")
 
 
 def check_postgres(url: str) -> tuple[list[Finding], DatabaseState | None]:
@@ -450,13 +450,13 @@ def _check_key_location(
     """Check the location and permissions of a key file."""
     readers = other_readers(key_file)
     if readers == "anybody":
-        message = f"Anybody on this machine may read the key file {key_file}."
+        message = f"Every user of this machine can read the key file {key_file}."
         return [problem(_KEY_FILE, message, f"chmod 600 {key_file}")]
     suffix = "" if encrypted_value is None else " and fits the database"
     findings = [ok(_KEY_FILE, f"{key_file} exists{suffix}.")]
     if readers:
         remedy = f"If that is not intended: chmod 600 {key_file}"
-        findings.append(note(_KEY_FILE, "Its group may read it.", remedy))
+        findings.append(note(_KEY_FILE, "Its group can read it.", remedy))
     if database is not None and _is_same_folder(key_file, database):
         message = "It is in the database's folder, so a copy of the folder includes both."
         findings.append(
@@ -474,7 +474,7 @@ def _check_no_key(encrypted_value: bytes | None) -> Finding:
         return problem(
             _KEY_FILE, str(error), "Set it: --key-file, LADDERBOARD_KEY_FILE or key_file."
         )
-    return note(_KEY_FILE, "None is set: anybody who can read the database can read the labels.")
+    return note(_KEY_FILE, "None is set: every user who can read the database can read the labels.")
 
 
 def _is_same_folder(key_file: Path, database: Path) -> bool:
@@ -534,8 +534,8 @@ def _check_taken_port(
         local_address = str(address)
     if _is_ladderboard(local_address, port):
         return ok(subject, f"A Ladderboard answers on port {port}.")
-    message = f"Port {port} is taken, and not by a Ladderboard."
-    remedy = f"Stop the program that has it (ss -ltnp 'sport = {port}'), or choose another: --port."
+    message = f"Port {port} is used by another program."
+    remedy = f"Stop that program (ss -ltnp 'sport = {port}'), or choose another: --port."
     return problem(subject, message, remedy)
 
 

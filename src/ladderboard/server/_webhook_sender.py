@@ -1,4 +1,4 @@
-"""Sends what webhooks are due, to addresses that are allowed, without delaying anything else.
+"""Sends due deliveries of webhooks to allowed addresses, without delaying anything else.
 
 A receiver's host is resolved, every address is checked, and the connection goes to an address that
 was checked: a name that resolves to something else a moment later changes nothing. Redirects are

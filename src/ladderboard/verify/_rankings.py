@@ -219,7 +219,7 @@ def _deciding(row: dict[str, Any]) -> float:
 
 
 def _same_interval(stated: Sequence[object], actual: Sequence[float]) -> bool:
-    """Tell whether two intervals are equal but for the last bits of what solves for their ends."""
+    """Tell whether two intervals are equal, apart from the last bits of their computed ends."""
     return all(
         isinstance(one, float | int) and abs(one - other) <= _LAST_BITS
         for one, other in zip(stated, actual, strict=True)

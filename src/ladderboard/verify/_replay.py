@@ -80,7 +80,7 @@ _BEFORE_CONTENT = _length_prefix(b"M", 4) + encode("content")
 
 
 def _head_layout(fields: int) -> _Layout:
-    """Return the layout up to the draws, of a content with so many fields."""
+    """Return the layout up to the draws, of a content with this many fields."""
     return _Layout(
         (_BEFORE_CONTENT + _length_prefix(b"M", fields) + encode("after") + _BYTES, "32s"),
         (encode("before") + _BYTES, "32s"),
@@ -209,7 +209,7 @@ _MOST_DIGITS = 32
 
 
 def decode_integers(encoded: bytes, count: int) -> Draws | None:
-    """Return so many integers of encoded draws; None if there are others, or too long ones.
+    """Return this many integers of encoded draws; None if there are others, or too long ones.
 
     Much faster than ``decode``, and it also accepts some bytes that are not canonical.
 

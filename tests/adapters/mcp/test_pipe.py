@@ -195,9 +195,9 @@ def test_ctrl_c_ends_it_at_once(open_pipe, served):
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["guard.db"], "An agent gets an address and never a guard's file"),
+        (["guard.db"], "Give the address of a served guard, not its file"),
         (["/etc/passwd"], "Let another user serve it, with ladderboard guard serve FILE"),
-        (["ftp://x"], "An agent gets an address"),
+        (["ftp://x"], "Give the address of a served guard"),
         (["http://127.0.0.1:1/somewhere"], "A guard's address is like"),
         (["unix:/x", "--folder", "nowhere"], "There is no folder 'nowhere'."),
         (["unix:/x", "--ladder", "a\nb"], "ladder"),

@@ -194,7 +194,7 @@ class Worker:
         return f"Worker({self._api.server!r}, challenge={self.challenge}, name={self.name!r})"
 
     def run(self, *, every: float = 60.0, stop: Event | None = None) -> None:
-        """Work until ``stop`` is set; poll an empty queue ``every`` so many seconds."""
+        """Work until ``stop`` is set; poll an empty queue every ``every`` seconds."""
         every = _settings.number("every", every, above=0)
         stop = Event() if stop is None else stop
         while not stop.is_set():

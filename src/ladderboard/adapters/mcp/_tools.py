@@ -233,9 +233,9 @@ def open_toolset(
     """
     if not isinstance(target, str) or not target.startswith(_SCHEMES):
         raise InvalidSetting(
-            "An agent gets an address and never a guard's file, as it could read the labels in "
-            f"it; got {_settings.safe_repr(target)}. Let another user serve it, with "
-            "ladderboard guard serve FILE, and give the address that this prints."
+            "Give the address of a served guard, not its file: an agent that can open the file "
+            f"can read the labels. Got {_settings.safe_repr(target)}. As another user, run "
+            "ladderboard guard serve FILE, and give the address that it prints."
         )
     readable_folder = None if folder is None else Folder(folder)
     if not target.startswith("unix:") and "/boards/" in urlsplit(target).path:

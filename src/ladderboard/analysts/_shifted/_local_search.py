@@ -51,7 +51,7 @@ class LabelBeliefs:
     """A base vector of predictions and, for each, the doubt: the chance that it is wrong.
 
     Releases show the total number of wrong ones more precisely than the doubts do. It is modelled
-    as normal with ``mean`` and ``variance``; given it, doubts are independent but for their sum.
+    as normal with ``mean`` and ``variance``; given it, doubts are independent except for their sum.
     """
 
     def __init__(

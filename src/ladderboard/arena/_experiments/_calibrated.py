@@ -308,7 +308,7 @@ def measure_proven(
     """Return the records after the first, how many are proven, and how many falsely, flat.
 
     The models of an honest analyst err independently of each other, which makes two of them
-    hardest to tell apart. With ``pool``, they are fitted classifiers, asked on ``n`` of so many
+    hardest to tell apart. With ``pool``, they are fitted classifiers, asked on ``n`` of that many
     examples.
     """
     mechanism = _make_mechanism(GROWING, n, questions)
@@ -344,7 +344,7 @@ def measure_proven(
 
 
 def _draw_losses(n: int, count: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return so many losses of 1 at random places."""
+    """Return this many losses of 1 at random places."""
     losses = np.arange(n) < count
     rng.shuffle(losses)
     return losses

@@ -296,7 +296,7 @@ class _Votes:
 
 
 def majority(board: Target, questions: int, rng: np.random.Generator) -> list[NDArray[np.float64]]:
-    """Random guesses, weighed by what is known of their luck: on exact scores, all of it."""
+    """Random guesses, weighed by what is known about their luck: on exact scores, all of it."""
     kinds = survey_kinds(board, (1.0,), rng)
     kind, votes = kinds[len(kinds) // 2], _Votes(board.world)
     for _ in range(questions - 1):

@@ -198,7 +198,7 @@ def _choose(  # noqa: PLR0917
 
 
 class _Guess(NamedTuple):
-    """A placed guess: how many examples are guessed, and what is known of the errors."""
+    """A placed guess: how many examples are guessed, and what is known about the errors."""
 
     size: int
     base_wrong: float  # on the examples that are not guessed

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TRIVIAL_ERROR = 0.5  # known without data: every risk is within 0.5 of 0.5
 _MIN_CLASS_SIZE = 50  # with fewer, a normal law fits an error badly
-_MAX_DAYS = 366  # until a deadline that is meant
+_MAX_DAYS = 366  # a later deadline counts as none
 _MAX_EXAMPLES = 10**9  # the search for a sufficient number stops here
 
 
@@ -40,7 +40,7 @@ class BoardPromise:
 
     ``n`` counts independent rows or groups, ``effective_n`` their effective number under weights.
     ``likely`` assumes ``changes`` changes; ``worst`` assumes nothing, and ``likely`` equals it if
-    so many changes are impossible. ``resolution`` is what shows and what an attacker could gain.
+    that many changes are impossible. ``resolution`` is what shows and what an attacker could gain.
     ``baseline`` is the best constant prediction or file of the board, ``typical`` the score near
     which gains are stated; they are known to the organiser only.
     """
@@ -126,7 +126,7 @@ class BoardPromise:
 
     @property
     def baseline_gap(self) -> float | None:
-        """The loss that can be gained over the baseline; None if nothing is known of it."""
+        """The loss that can be gained over the baseline; None if nothing is known about it."""
         return None if self.baseline is None or not self.baseline.risk else self.baseline.risk
 
     @property
@@ -269,7 +269,7 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
     def enough(n: int, questions: int, teams: int) -> bool:
         try:
             return is_promise_informative(rules, n, questions, teams, zero_one=folder.zero_one)
-        except InvalidSetting:  # a mechanism that cannot work with so many
+        except InvalidSetting:  # a mechanism that cannot work with this many
             return False
 
     remedies = []
@@ -359,7 +359,7 @@ def find_warnings(
 def _short_share(rules: Rules, now: float) -> Iterator[str]:
     """Yield a warning if teams that submit as often as allowed run out long before the deadline.
 
-    Not if the limit of a team was chosen, or the deadline is years away and so none at all.
+    No warning if the organiser chose a limit per team, or if the deadline is years away.
     """
     window, deadline = rules.window, rules.deadline
     if window is None or deadline is None or rules.per_team != rules.equal_part:
@@ -428,8 +428,8 @@ def _guessed_positive_class(folder: BoardFolder) -> Iterator[str]:
     if folder.derived and isinstance(positive, str):
         name, (other, _) = rules.display.name, rules.loss.params["classes"]
         yield (
-            f"{name} is that of class {positive}, because it comes last in the alphabet. For that "
-            f"of {other}, write metric: {{name: {name}, classes: [{positive}, {other}]}}."
+            f"{name} is computed for class {positive}, because it comes last in the alphabet. For "
+            f"class {other}, write metric: {{name: {name}, classes: [{positive}, {other}]}}."
         )
 
 

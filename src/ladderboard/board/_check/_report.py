@@ -359,7 +359,7 @@ def _describe_classes(folder: BoardFolder) -> list[str]:
     about = []
     if positive is not None:
         name = folder.rules.display.name
-        about = [f"{name} is that of class {_settings.safe_repr(positive)}."]
+        about = [f"{name} is computed for class {_settings.safe_repr(positive)}."]
     if allowed is None:
         return about
     named = ", ".join(map(_settings.safe_repr, allowed[:_MAX_CLASSES_NAMED]))

@@ -1,7 +1,7 @@
 """Erasure: the name and identity of a person or a team are removed, and a pseudonym stays.
 
 The ledger commits to ids, so it verifies as before. While a board is open, keyed hashes of the
-erased identity and name stay: nobody gets a second team by an erasure, or takes the erased name.
+erased identity and name stay: an erasure gives nobody a second team, and no team the erased name.
 """
 
 from __future__ import annotations

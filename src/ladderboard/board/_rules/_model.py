@@ -62,7 +62,7 @@ _FIXED_DISPLAY_KEYS = ("direction", "as")
 _REQUIRED_WHEN_AMENDED = ("display", "visibility", "registration")
 _KNOWN_TEAMS_ACCOUNTS = 2
 SECRET_VISIBILITIES = ("hidden", "frozen")
-"""Visibilities with which teams see nothing of what others do."""
+"""Visibilities under which teams do not see what other teams do."""
 _MAPPING_KEYS = ("display", "finals", "files", "window", "sign_in", "data")
 
 
@@ -318,9 +318,9 @@ def serialize_releases(rules: Rules, releases: Sequence[Release]) -> list[dict[s
 
 
 def serialize_values(rules: Rules, values: Sequence[float | None] | None) -> list[dict[str, Any]]:
-    """Return released values by the further live metrics, each in its metric; None is none yet.
+    """Return released values by the further live metrics, each in its metric; None before any.
 
-    With one ladder for all there are none of a team.
+    With one ladder for all, a team has none of its own.
     """
     metrics = () if rules.ladder == "board" else rules.live_metrics[1:]
     return [

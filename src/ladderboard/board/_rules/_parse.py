@@ -465,7 +465,7 @@ def _read_slug_key(keys: MappingReader, slug: str | None) -> str:
 
 
 def equal_part(questions: int, baselines: int, teams: int) -> int:
-    """Return how many questions each team has if all have as many; 0 if there are too few."""
+    """Return each team's equal share of the questions; 0 if there are too few."""
     return max(questions - baselines, 0) // teams
 
 

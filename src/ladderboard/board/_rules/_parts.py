@@ -178,7 +178,7 @@ class MetricRules:
         return {"name": self.loss.name, **self.loss.params, **title, **shown, **show}
 
     def summarize(self) -> dict[str, Any]:
-        """Return what the board's page and the API say of it."""
+        """Return what the board's page and the API say about it."""
         loss = {"name": self.loss.name, **self.loss.params}
         return {**self.display.describe(), "loss": loss, "show": "live" if self.live else "close"}
 

@@ -162,7 +162,7 @@ def _describe_taken_back(board: "Board", changes: dict[str, Any]) -> list[str]:
     if not parts:
         return []
     lost = "; ".join(map(_format_change, parts))
-    return [f"This file takes back what was amended before: {lost}."]
+    return [f"This file reverts earlier amendments: {lost}."]
 
 
 def _differences(

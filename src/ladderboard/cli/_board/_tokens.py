@@ -1,4 +1,4 @@
-"""``ladderboard board token``, ``tokens`` and ``webhooks``: who acts, and who is called."""
+"""``ladderboard board token``, ``tokens`` and ``webhooks``: access, and receivers of events."""
 
 from typing import Annotated
 

@@ -36,8 +36,8 @@ def login(
         str | None,
         typer.Argument(
             metavar="URL",
-            help="The address of a board's page or of a server; or a board's short name on the "
-            "default server, which is used if left out.",
+            help="The address of a board's page or of a server, or a board's short name on the "
+            "default server. If left out: the default server.",
         ),
     ] = None,
     *,

@@ -143,7 +143,7 @@ def _open(opener: Any, kind: Kind, file: str, key_file: Path | None) -> Any:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Return whether a file begins with something else than a database does."""
+    """Return whether a file does not begin like a database."""
     try:
         with path.open("rb") as file:
             return not _SQLITE_MAGIC.startswith(file.read(len(_SQLITE_MAGIC)))

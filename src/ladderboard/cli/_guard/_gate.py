@@ -131,7 +131,10 @@ def create(
         float, typer.Option(help='The usual margin of "not worse", in units of the loss.')
     ] = 0.0,
     worse: Annotated[
-        bool, typer.Option("--worse", help='Say "worse", too; then other verdicts cost more.')
+        bool,
+        typer.Option(
+            "--worse", help='Also allow the verdict "worse"; other verdicts then cost more.'
+        ),
     ] = False,
     loss: LossName = None,
     columns: Columns = None,
@@ -355,8 +358,8 @@ def check(
     """Compare a candidate with the incumbent: one look.
 
     A refusal costs nothing. The same candidate with the same incumbent and margin gets the earlier
-    verdict and costs nothing, so a run can be repeated. Predictions that are the incumbent's own
-    are not worse, at no cost; scores and results of tests that equal the incumbent's take a look.
+    verdict and costs nothing, so a run can be repeated. Predictions equal to the
+    incumbent's are not worse, at no cost; scores and test results equal to its own cost a look.
 
     Exit codes: 0 answered, and as required; with --require, 1 another verdict; 2 the predictions or
     the arguments are invalid; 3 no looks are left or the gate is closed; 4 the gate's file is

@@ -54,7 +54,7 @@ app = make_group(
 _MAX_BYTES = 2**28
 _LOGS = Path("/logs/verifier")  # where Harbor looks
 _WRONG_INPUT = {
-    "scores": "This file takes pass or fail of each case; give it with --junit or --results.",
+    "scores": "This file takes pass or fail for each case; give it with --junit or --results.",
     "predictions": "This file takes predictions; give a submission instead of results.",
 }
 _REWARD, _REWARD_TEXT, _DETAILS = "reward.json", "reward.txt", "reward-details.json"

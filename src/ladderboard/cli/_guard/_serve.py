@@ -21,7 +21,7 @@ def _parse_mode(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
-        raise typer.BadParameter("A mode has the form 660.") from None
+        raise typer.BadParameter("A mode is like 660.") from None
 
 
 Host = Annotated[
@@ -155,7 +155,7 @@ def run_server(
         if grade and holdout.takes == "scores":
             raise InvalidSetting(
                 "This file takes scores, so an agent that submits them would grade itself. Let the "
-                "verifier hand them in: ladderboard grade reward FILE --junit RESULTS.xml"
+                "verifier submit them: ladderboard grade reward FILE --junit RESULTS.xml"
             )
         token = None if token_file is None else read_or_create_token(token_file)
         if socket is not None:

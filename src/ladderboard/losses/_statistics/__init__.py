@@ -1,6 +1,6 @@
 """Statistics: metrics of all examples together, with their influence values and promises.
 
-What is proved of each, and why others promise nothing: docs/explanation/metrics.md.
+What is proved about each, and why others promise nothing: docs/explanation/metrics.md.
 """
 
 from ladderboard.losses._statistics._agreement import Kappa, Matthews

@@ -33,7 +33,7 @@ _GRACE = 30  # seconds for questions in progress at shutdown
 def check_private_files(
     file: Path | str, key_file: Path | str | None = None, token_file: Path | str | None = None
 ) -> None:
-    """Refuse a guard's file, key or token that others than its owner can read or replace.
+    """Refuse a guard's file, key or token that users other than its owner can read or replace.
 
     All must belong to the current user or to root. A folder where others can create files is
     refused, too: SQLite would read a log that they put beside the file. So is a parent folder where

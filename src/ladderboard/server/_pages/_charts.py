@@ -52,7 +52,7 @@ _MAX_TEAMS = 20
 _NARROW_LETTERS = frozenset("fijlrt.,:;'|! ")
 _NEAR_LEVEL = 0.25  # of the height of a chart: a level this far away is shown
 _MAX_RANKED = 40
-_LAST_SHARE = 0.03  # of the time shown: at least so much is after the last new best
+_LAST_SHARE = 0.03  # of the time shown: at least this much is after the last new best
 _UTC_NOTE = "Times are in UTC."
 
 
@@ -195,7 +195,7 @@ def padded_range(values: Sequence[float]) -> Range:
 
 
 def number_ticks(range_: Range, max_steps: int) -> dict[float, str]:
-    """Return round numbers in a range, at most so many steps, with their labels.
+    """Return round numbers in a range, in at most this many steps, with their labels.
 
     >>> list(number_ticks(Range(0.11, 0.42), 4).values())
     ['0.2', '0.3', '0.4']
@@ -743,7 +743,7 @@ def team_history_chart(history: Mapping[str, Any]) -> Markup | None:
         key="own",
         title=f"{metric_title(metric)} over time",
         summary=f"After {format_count(len(history['points']), 'submission')}, of which "
-        f"{improved:,} improved, the release is {metric} "
+        f"{improved:,} improved, the score shown is {metric} "
         f"{format_decimals(steps[-1].value, digits)}.",
         y_title=f"{metric_title(metric)}, {display['direction']} is better",
         digits=digits,

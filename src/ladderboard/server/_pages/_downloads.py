@@ -213,7 +213,7 @@ _SAMPLE = "sample_submission.csv"
 
 @router.get("/boards/{board}/data")
 def data_page(request: Request, board: Slug) -> Response:
-    """Show what there is to download."""
+    """Show the files to download."""
     opened, caller = open_page(request, board)
     return page_response(
         request,

@@ -214,7 +214,7 @@ def _callback_url(request: Request, provider: str) -> str:
 
 @router.get("/sign-in/{provider}/callback")
 async def finish_sign_in(request: Request, provider: ProviderName) -> Response:
-    """Start a session for whom the provider vouches for, on the board where they started."""
+    """Start a session for the person that the provider vouches for, on their board."""
     context, answer = get_context(request), request.query_params
     cookie = context.sessions.read_sign_in_cookie(request)
     started = context.sign_in.read(cookie, provider, answer)

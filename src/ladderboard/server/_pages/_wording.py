@@ -461,12 +461,12 @@ def _describe_registration(board: Mapping[str, Any]) -> str:
     'Anyone could register a team. There were at most 9 teams.'
     """
     if board["status"] == "closed":
-        scores = " Evaluators handed in the scores of its models."
+        scores = " Evaluators submitted the scores of its models."
         return (
             f"{_REGISTRATION_PAST[board['registration']]} There were at most "
             f"{count(board['teams'], 'team')}.{scores if board['takes'] == 'scores' else ''}"
         )
-    scores = " Evaluators hand in the scores of its models; a team itself cannot submit."
+    scores = " Evaluators submit the scores of its models; teams cannot submit."
     return (
         f"{_REGISTRATION[board['registration']]} There are at most {count(board['teams'], 'team')}."
         f"{scores if board['takes'] == 'scores' else ''}"
@@ -773,7 +773,7 @@ def explain_bound(
     is_shown = bound["least"] >= point["released"]
     if not has_guarantee(board, display, point):
         why = (
-            "nothing is proved for its way to release scores"
+            "nothing is proved for the way in which it releases scores"
             if board["bound"]["theorem"] == NO_THEOREM
             else "the board has too few examples for this many submissions"
         )
@@ -795,7 +795,7 @@ def explain_bound(
                 higher_is_better=display.direction == "higher",
             )
             if is_shown
-            else "That is a model of a team that was disqualified, and is not shown."
+            else "That model belongs to a disqualified team, which is not shown."
         )
     else:
         promise = f"{sure}, the score shown is at most {round_up(limit, 2)} too good."

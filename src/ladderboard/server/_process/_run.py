@@ -149,7 +149,7 @@ def _warn_if_served_twice(boards: Boards, log: ServerLog) -> Iterator[None]:
     lock = path.with_name(f"{path.name}.serving")
     try:
         file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError:  # a full disk; others will tell
+    except OSError:  # a full disk, which other checks report
         yield
         return
     locked = try_lock(file)

@@ -330,7 +330,7 @@ def worker_spec_from_env() -> WorkerSpec | None:
             os.set_inheritable(descriptor, False)
     except (OSError, TypeError, ValueError):
         raise InvalidSetting(
-            f"{_VARIABLE} is set by a server for its worker processes only; type: unset {_VARIABLE}"
+            f"{_VARIABLE} is set by a server for its worker processes only; run: unset {_VARIABLE}"
         ) from None
     return spec
 

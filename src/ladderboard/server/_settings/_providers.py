@@ -24,7 +24,7 @@ _MAX_SECRET_BYTES = 4096
 class Provider(BaseModel):
     """A provider: its issuer, and the client that is registered there.
 
-    GitHub is no issuer of OpenID Connect: its API at ``api`` says who signed in.
+    GitHub does not offer OpenID Connect: its API at ``api`` says who signed in.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -107,8 +107,7 @@ def _read_provider(name: str, table: dict[str, Any]) -> Provider:
     for key in ("issuer", "api"):
         if not _is_safe(getattr(provider, key)):
             raise InvalidSetting(
-                f"sign_in.{name}.{key} must begin with https://; only a loopback address may do "
-                "without."
+                f"sign_in.{name}.{key} must begin with https://, except for a loopback address."
             )
     return provider
 

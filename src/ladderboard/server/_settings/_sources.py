@@ -247,14 +247,15 @@ def _read_file(path: Path) -> dict[str, Any]:
     is_posix_file = os.name == "posix" and stat.S_ISREG(mode)
     if is_posix_file and mode & 0o002:
         raise InvalidSetting(
-            f"Anybody on this machine may write the settings file {path}. Type: chmod o-w {path}"
+            f"Every user of this machine can write to the settings file {path}. "
+            f"Run: chmod o-w {path}"
         )
     values = _flatten(path, _parse_toml(path, content))
     secrets = [name for name, value in values.items() if _contains_secret(name, value)]
     if is_posix_file and secrets and mode & 0o004:
         raise InvalidSetting(
-            f"{secrets[0]} in {path} is secret, and anybody on this machine may read it. "
-            f"Type: chmod o-r {path}"
+            f"{secrets[0]} in {path} is secret, and every user of this machine can read it. "
+            f"Run: chmod o-r {path}"
         )
     base = path.parent.absolute()
     return {
@@ -304,7 +305,7 @@ def _parse_toml(path: Path, content: bytes) -> dict[str, Any]:
         # The position only: the line may hold a secret.
         where = re.search(r"at line \d+, column \d+|at end of document", str(error))
         raise InvalidSetting(
-            f"The settings file {path} is not TOML{f' {where[0]}' if where else ''}; text stands "
+            f"The settings file {path} is not TOML{f' {where[0]}' if where else ''}; put text "
             'in quotes, as in host = "127.0.0.1".'
         ) from None
     except RecursionError:

@@ -99,7 +99,7 @@ class SignInFlow:
     async def finish(
         self, started: StartedSignIn, answer: Mapping[str, str], redirect_uri: str
     ) -> VerifiedIdentity:
-        """Return whom the provider vouches for."""
+        """Return the person that the provider vouches for."""
         client = self._client(started.provider)
         if "error" in answer or "code" not in answer:
             detail = f"You did not sign in with {client.provider.title}. Nothing changed."

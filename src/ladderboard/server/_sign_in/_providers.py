@@ -71,7 +71,7 @@ class ProviderClient(ABC):
     async def identify(
         self, started: StartedSignIn, answer: Mapping[str, str], redirect_uri: str
     ) -> VerifiedIdentity:
-        """Return whom a code stands for; refuse a code or token that is not valid."""
+        """Return the person that a code stands for; refuse a code or token that is not valid."""
         import httpx  # noqa: PLC0415
         from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415
         from joserfc.errors import JoseError  # noqa: PLC0415
@@ -112,7 +112,7 @@ class ProviderClient(ABC):
     async def exchange(
         self, started: StartedSignIn, answer: Mapping[str, str], redirect_uri: str
     ) -> VerifiedIdentity:
-        """Return whom a code stands for."""
+        """Return the person that a code stands for."""
 
     def verified(self, subject: Any, name: Any, mail: Any) -> VerifiedIdentity:
         """Return an identity of this provider."""
@@ -164,7 +164,7 @@ class OpenIdClient(ProviderClient):
     async def exchange(
         self, started: StartedSignIn, answer: Mapping[str, str], redirect_uri: str
     ) -> VerifiedIdentity:
-        """Return whom a code stands for: the subject of a valid ID token."""
+        """Return the person that a code stands for: the subject of a valid ID token."""
         metadata = await self.metadata()
         if answer.get("iss", self.provider.issuer) != self.provider.issuer:
             raise self.refusal()  # the answer of another provider (RFC 9207)
@@ -244,7 +244,7 @@ class GitHubClient(ProviderClient):
     async def exchange(
         self, started: StartedSignIn, answer: Mapping[str, str], redirect_uri: str
     ) -> VerifiedIdentity:
-        """Return whom a code stands for: the user of the API."""
+        """Return the person that a code stands for: the user of the API."""
         async with self.session(redirect_uri) as session:
             await session.fetch_token(
                 f"{self.provider.issuer}/login/oauth/access_token",

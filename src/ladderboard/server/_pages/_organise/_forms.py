@@ -56,8 +56,8 @@ _DONE_MESSAGES = {
     "appointed": "They organise this board now.",
     "dismissed": "They no longer organise this board.",
     "merged": "The teams are merged.",
-    "tested": "A test is on its way; reload the page to see what came of it.",
-    "unsubscribed": "The webhook is removed; what waited for it is not sent.",
+    "tested": "A test is being sent. Reload the page to see its result.",
+    "unsubscribed": "The webhook is removed. Events that waited for it are not sent.",
     "erased": "The name and identity are removed for good. Copies made before keep them.",
 }
 """Messages after a form was done; the redirect's URL holds the key only."""

@@ -234,7 +234,7 @@ def _describe_change(rule: str, value: Any) -> str:
 def _describe_entry(
     entry: Mapping[str, Any], display: DisplayRules, decimals: int = 0
 ) -> str | None:
-    """Return an entry of the ledger in words; None for one that says nothing to an organiser.
+    """Return an entry of the ledger in words; None for one that is of no interest to an organiser.
 
     >>> from ladderboard.board import DisplayRules
     >>> accuracy = DisplayRules("accuracy", shown_as="complement")
