@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 def min_seconds(*tasks: Callable[[], object], rounds: int = 7) -> list[float]:
     """Run the tasks in turn, ``rounds`` times over, and return the least seconds of each."""
-    least = [float("inf")] * len(tasks)
+    fastest = [float("inf")] * len(tasks)
     for _ in range(rounds):
         for index, task in enumerate(tasks):
             start = time.perf_counter()
             task()
-            least[index] = min(least[index], time.perf_counter() - start)
-    return least
+            fastest[index] = min(fastest[index], time.perf_counter() - start)
+    return fastest
 
 
 def median_ratio(

@@ -143,8 +143,10 @@ class RemoteGame:
     def changes_of_others(self, account: int) -> int:
         """Return how often the other ladders changed that count on this account's."""
         counted = self.mechanism.shared_ladders
-        own = self._ladder(account)
-        others = sorted(changes for ladder, changes in self._changes.items() if ladder != own)
+        own_ladder = self._ladder(account)
+        others = sorted(
+            changes for ladder, changes in self._changes.items() if ladder != own_ladder
+        )
         return sum(others[-counted:]) if counted else 0
 
     def _ladder(self, account: int) -> int:

@@ -107,9 +107,9 @@ def test_records_are_proven_as_by_a_guard(tmp_path, monkeypatch):
 
 
 def test_a_line_is_kept_up_to_two_standard_errors():
-    assert Line("gain", 1.69, 0.05, 1.6).kept
-    assert not Line("gain", 1.71, 0.05, 1.6).kept
-    assert not Line("gain", 1.71, math.nan, 1.6).kept
+    assert Line("gain", 1.69, 0.05, 1.6).is_within
+    assert not Line("gain", 1.71, 0.05, 1.6).is_within
+    assert not Line("gain", 1.71, math.nan, 1.6).is_within
     assert Mean.of([1.0, 3.0]) == (2.0, 1.0)
     assert [str(Mean.of(values)) for values in ([1.0, 3.0], [1.0])] == ["2.00 ± 1.00", "1.00"]
     assert calibrated._ratio(Mean(3.0, 0.3), Mean(2.0, 0.0)) == pytest.approx((1.5, 0.15))

@@ -40,13 +40,13 @@ def test_a_person_registers_one_team_and_signs_in_as_that_team(make_board, sign_
     again = sign_in(board, ADA._replace(mail="new@example.com", name="A. Lovelace"))
     assert (again.role, again.identity) == (Role.TEAM, caller.identity)
     assert board.as_seen_by(again).team()["id"] == team.id
-    registration = board.identities.own(again)
+    registration = board.identities.own_registration(again)
     assert (registration["state"], registration["team"], registration["mail"]) == (
         "registered",
         team.id,
         "new@example.com",
     )
-    assert board.identities.own(PUBLIC) is None
+    assert board.identities.own_registration(PUBLIC) is None
 
 
 def test_the_subject_is_the_identity_and_not_the_mail_address(make_board, sign_in):

@@ -19,15 +19,17 @@ MECHANISMS = [
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)
 @pytest.mark.parametrize("released", [None, 0.24])
 def test_a_certificate_survives_a_round_trip(mechanism, released):
-    made = certificate(1000, 100, 3, mechanism, 0.05, released)
-    assert Certificate.read(json.loads(json.dumps(made.describe(), allow_nan=False))) == made
+    original = certificate(1000, 100, 3, mechanism, 0.05, released)
+    assert (
+        Certificate.read(json.loads(json.dumps(original.describe(), allow_nan=False))) == original
+    )
 
 
 def test_among_them_are_infinite_ones():
-    made = certificate(1000, 100, 3, lb.Noisy(sd=0.1))
-    assert made.high == float("inf")
-    assert Certificate.read(made.describe()).low == float("-inf")
-    one_end = replace(made, low=0.25, sample=(0.0, float("inf")))
+    original = certificate(1000, 100, 3, lb.Noisy(sd=0.1))
+    assert original.high == float("inf")
+    assert Certificate.read(original.describe()).low == float("-inf")
+    one_end = replace(original, low=0.25, sample=(0.0, float("inf")))
     assert Certificate.read(one_end.describe()) == one_end
 
 

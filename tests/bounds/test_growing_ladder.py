@@ -160,13 +160,13 @@ def test_the_released_value_is_as_near_to_the_least_risk_as_is_said(ladder, seed
     rng = np.random.default_rng(seed)
     transcript = ladder.transcript(Setup(n, 0.0, 1.0))
     session = ladder.start(n=n, tape=lb.NumpyTape(seed=seed))
-    least, changes = 1.0, 0
+    min_risk, changes = 1.0, 0
     for centre in np.linspace(0.7, 0.02, 600):
         risk = float(np.clip(round(n * (centre + 0.02 * rng.standard_normal())), 0, n) / n)
         release = session.ask(risk=risk)
-        least, changes = min(least, risk), changes + release.improved
+        min_risk, changes = min(min_risk, risk), changes + release.improved
         low, high = transcript.deviation_after(release.value, changes, 0).interval(1, 0.5)
-        assert low <= release.value - least <= high
+        assert low <= release.value - min_risk <= high
     assert changes > 2
 
 

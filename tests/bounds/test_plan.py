@@ -302,20 +302,20 @@ def test_what_cannot_be_planned(given, sentence):
 def test_gains_are_stated_in_the_unit_of_the_metric(
     metric, best, error, released, loss_error, factor
 ):
-    made = plan(n=5000, questions=1000, teams=20, metric=metric, best=best, standard_error=error)
+    planned = plan(n=5000, questions=1000, teams=20, metric=metric, best=best, standard_error=error)
     mechanism = lb.GrowingLadder.calibrated(5000, 1000, 20, scale="model").for_board()
     sizes = {"questions": 1000, "teams": 20, "accounts": 2}
     expected = bounds.resolution(
         mechanism, n=5000, released=released, standard_error=loss_error, **sizes
     )
-    described = made.describe()["metric"]
+    described = planned.describe()["metric"]
     assert list(described["gains"].values()) == pytest.approx(
         [gain * factor for gain in expected.gains]
     )
     assert described["attacker_gain"] == pytest.approx(expected.attacker_gain * factor)
-    assert f"Near {lb.metric(metric).title} {best:g}, gains" in made.shown[0]
+    assert f"Near {lb.metric(metric).title} {best:g}, gains" in planned.shown[0]
     # Four times the rows have half the standard error.
-    (fewer,) = [line for line in made.shown if line.startswith("With 20,000 rows")]
+    (fewer,) = [line for line in planned.shown if line.startswith("With 20,000 rows")]
     again = plan(n=20_000, questions=1000, teams=20, metric=metric, best=best,
                  standard_error=error / 2)  # fmt: skip
     assert f"a gain of {again.describe()['metric']['gains']['3']:.2g} shows" in fewer
@@ -335,8 +335,8 @@ def test_an_attacker_gains_at_most_what_is_left():
 
 
 def test_a_gain_in_a_root_is_measured_from_the_best():
-    made = plan(n=5000, questions=1000, metric="rmse", best=12.5, standard_error=0.3)
-    gain = made.describe()["metric"]["gains"]["3"]
+    planned = plan(n=5000, questions=1000, metric="rmse", best=12.5, standard_error=0.3)
+    gain = planned.describe()["metric"]["gains"]["3"]
     squared = plan(
         n=5000, questions=1000, metric="mse", best=12.5**2, standard_error=2 * 12.5 * 0.3
     )
@@ -345,18 +345,18 @@ def test_a_gain_in_a_root_is_measured_from_the_best():
 
 
 def test_right_or_wrong_needs_no_standard_error():
-    made = plan(n=5000, questions=1000, metric="accuracy")
-    assert made.shown[0] == plan(n=5000, questions=1000).shown[0].replace(
+    planned = plan(n=5000, questions=1000, metric="accuracy")
+    assert planned.shown[0] == plan(n=5000, questions=1000).shown[0].replace(
         "error 0.2", "accuracy 0.8"
     )
     better = plan(n=5000, questions=1000, metric="accuracy", best=0.95).describe()["metric"]
-    assert better["gains"]["3"] < made.describe()["metric"]["gains"]["3"]
-    assert made.people.metric.notes(5000) == []
+    assert better["gains"]["3"] < planned.describe()["metric"]["gains"]["3"]
+    assert planned.people.metric.notes(5000) == []
 
 
 def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
-    made = plan(n=5000, questions=1000, metric="roc_auc", best=0.9, positives=0.1)
-    assumed = made.describe()["metric"]["standard_error"]
+    planned = plan(n=5000, questions=1000, metric="roc_auc", best=0.9, positives=0.1)
+    assumed = planned.describe()["metric"]["standard_error"]
     rng = np.random.default_rng(1)
     labels = np.arange(5000) < 500
     distance = math.sqrt(2) * NormalDist().inv_cdf(0.9)
@@ -368,11 +368,11 @@ def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
     assert np.mean(areas) == pytest.approx(0.9, abs=0.002)
     assert np.std(areas) == pytest.approx(assumed, rel=0.1)
     stated = plan(n=5000, questions=1000, metric="roc_auc", best=0.9, standard_error=assumed)
-    assert made.shown[:3] == stated.shown[:3]
+    assert planned.shown[:3] == stated.shown[:3]
     assert (
         "Assumed: 10% of the 5,000 rows are positive, which gives AUC 0.9 a standard error of "
         f"{assumed:.2g}. Set positives for another share."
-    ) in made.shown
+    ) in planned.shown
     usual = plan(n=5000, questions=1000, metric="roc_auc")
     assert usual.shown[0].startswith(
         "Near AUC 0.8, gains smaller than about 0.014 may not show after"
@@ -381,28 +381,30 @@ def test_the_standard_error_of_auc_follows_from_the_share_of_positives():
 
 
 def test_without_a_standard_error_gains_are_multiples_of_it():
-    made = plan(n=5000, questions=1000, metric="f1_macro")
-    assert "Near any macro-F1, gains" in made.shown[0]
-    described = made.describe()["metric"]
-    given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=0.01)
+    planned = plan(n=5000, questions=1000, metric="f1_macro")
+    assert "Near any macro-F1, gains" in planned.shown[0]
+    described = planned.describe()["metric"]
+    with_error = plan(n=5000, questions=1000, metric="f1_macro", standard_error=0.01)
     assert described["in_standard_errors"]
     # A ladder rounds a standard error up, by less than sqrt(2); the largest is stated.
     largest_gain = described["gains"]["3"]
     assert (
         largest_gain * 0.01 / math.sqrt(2)
-        < given.describe()["metric"]["gains"]["3"]
+        < with_error.describe()["metric"]["gains"]["3"]
         < largest_gain * 0.01
     )
     error = 1.000_01 * largest_standard_error(66)
-    given = plan(n=5000, questions=1000, metric="f1_macro", standard_error=error)
-    assert given.describe()["metric"]["gains"]["3"] == pytest.approx(largest_gain * error, rel=1e-4)
-    assert any(
-        "give the score of a good model and its standard error" in text for text in made.shown
+    with_error = plan(n=5000, questions=1000, metric="f1_macro", standard_error=error)
+    assert with_error.describe()["metric"]["gains"]["3"] == pytest.approx(
+        largest_gain * error, rel=1e-4
     )
-    assert not any("at most" in text for text in made.shown)
+    assert any(
+        "give the score of a good model and its standard error" in text for text in planned.shown
+    )
+    assert not any("at most" in text for text in planned.shown)
     precision = plan(n=5000, questions=1000, metric="map@5").shown
     assert "A standard error of MAP@5 is at most 0.0071 on 5,000 rows." in precision
-    assert any("For macro-F1 go by the simulated attacks" in text for text in made.shown)
+    assert any("For macro-F1 go by the simulated attacks" in text for text in planned.shown)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ def shown(value, like):
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_the_table(row):
-    n, k, paper, worst, *after, at_five, least = row
+    n, k, paper, worst, *after, at_five, nonadaptive = row
     eta = 1 / math.sqrt(n)
     ladder = lb.Ladder(step=eta, grid=eta / 2)
     assert shown(bounds.paper(n, k).bound, paper) == paper
     assert shown(bounds.best_ladder(n, k)[1].half_width, worst) <= worst
-    assert shown(bounds.nonadaptive_error(n, k), least) == least
+    assert shown(bounds.nonadaptive_error(n, k), nonadaptive) == nonadaptive
     for changes, figure in zip((3, 5, 10), after, strict=True):
         result = bounds.certificate(n, k, changes, ladder)
         assert shown(result.half_width, figure) <= figure

@@ -405,11 +405,11 @@ def test_the_people_of_a_team_are_listed_invited_and_changed(run_cli, live_serve
     people = run_cli("members", slug, "--remove", "2", "--json").json["members"]
     assert [person["name"] for person in people] == ["Bob"]
     assert run_cli("members", slug, "--member", "1").code == 2  # a team with people has an owner
-    made = run_cli("invite", slug, "--json").json["invitation"]
+    new_invitation = run_cli("invite", slug, "--json").json["invitation"]
     listed = run_cli("members", slug).out
     assert "1 person" in listed
     (invitation,) = run_cli("members", slug, "--json").json["invitations"]
-    assert made not in listed
+    assert new_invitation not in listed
     assert (
         run_cli("members", slug, "--revoke", invitation["id"], "--json").json["invitations"] == []
     )

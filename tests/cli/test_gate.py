@@ -217,8 +217,8 @@ def test_results_of_a_harness(run_gate, tmp_path):
 
 def test_junit_files_of_pytest_and_made_by_hand(run_gate, tmp_path):
     tests = "".join(f"def test_{index}():\n    assert {index} >= LEAST\n\n" for index in range(40))
-    for name, least in (("old", 20), ("new", 0)):
-        (tmp_path / "test_suite.py").write_text(f"LEAST = {least}\n\n{tests}")
+    for name, failing in (("old", 20), ("new", 0)):
+        (tmp_path / "test_suite.py").write_text(f"LEAST = {failing}\n\n{tests}")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p"]
         subprocess.run(
             [*command, "no:randomly", f"--junit-xml={name}.xml", "test_suite.py"],

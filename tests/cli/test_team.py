@@ -64,19 +64,19 @@ def test_an_invitation_lets_one_team_in(run_cli, board):
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "https://boards.example.org"])
 def test_links_that_nobody_else_can_open_come_with_a_warning(run_cli, board, monkeypatch, address):
     monkeypatch.setenv("LADDERBOARD_URL", address)
-    made = run_cli("team", "invite", "first")
-    assert made.out.startswith(f"{address}/boards/first/join#lb_invitation_")
+    result = run_cli("team", "invite", "first")
+    assert result.out.startswith(f"{address}/boards/first/join#lb_invitation_")
     warning = f"Only this machine reaches {address}; give its public address with --url."
-    assert (warning in made.err) == ("127" in address)
+    assert (warning in result.err) == ("127" in address)
 
 
 def test_twenty_invitations_are_twenty_lines(run_cli, board, folder):
-    made = run_cli("team", "invite", "first", "--count", "20")
-    tokens = made.out.splitlines()
+    result = run_cli("team", "invite", "first", "--count", "20")
+    tokens = result.out.splitlines()
     assert len(set(tokens)) == 20
     assert all(token.startswith("lb_invitation_") for token in tokens)
     after_a_week = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 7 * 86_400))
-    assert f"20 invitations to first (for one team each, valid until {after_a_week}" in made.err
+    assert f"20 invitations to first (for one team each, valid until {after_a_week}" in result.err
     arguments = ["--count", "2", "--url", "https://boards.example.org/"]
     links = run_cli("team", "invite", "first", *arguments).out.splitlines()
     assert all(

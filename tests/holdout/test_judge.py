@@ -53,7 +53,7 @@ class Search:
             done.append((heapq.heappop(free) + rng.exponential(), model))
             heapq.heappush(free, done[-1][0])
         self.order = [model for _, model in sorted(done)]
-        self.told = rng.permutation(MODELS)
+        self.arrival = rng.permutation(MODELS)
 
 
 def picks(seed, spread):
@@ -63,7 +63,7 @@ def picks(seed, spread):
     for model in search.order:
         judge.ask(search.risks[model], name=model)
     last = [judgement for judgement in judge.judgements if judgement.improved][-1]
-    arrived = [judge.judgements[index] for index in search.told]
+    arrived = [judge.judgements[index] for index in search.arrival]
     assert last_improved(arrived) == judge.winner == last
     smallest = min(
         judge.judgements, key=lambda judgement: (judgement.reply.released, judgement.name)

@@ -31,11 +31,11 @@ def scores_with_auc(auc, seed):
 
 @pytest.fixture
 def guard(tmp_path):
-    made = lb.Holdout.create(
+    holdout = lb.Holdout.create(
         tmp_path / "guard.db", labels=LABELS, metric="roc_auc", questions=1_000, key=KEY
     )
-    yield made
-    made.close()
+    yield holdout
+    holdout.close()
 
 
 def test_four_models_are_told_near_their_auc(guard, tmp_path):

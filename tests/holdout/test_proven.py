@@ -27,11 +27,11 @@ def model(quality, seed=0):
 
 @pytest.fixture
 def guard(tmp_path):
-    made = lb.Holdout.create(
+    holdout = lb.Holdout.create(
         tmp_path / "guard.db", LABELS, questions=200, ladders=2, key=KEY, key_file=tmp_path / "key"
     )
-    yield made
-    made.close()
+    yield holdout
+    holdout.close()
 
 
 def questions(guard):

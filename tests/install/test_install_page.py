@@ -58,8 +58,8 @@ def test_the_page_names_the_wheel_of_this_version():
 
 
 def test_the_classifiers_name_the_pythons_of_the_page():
-    least = PROJECT["requires-python"].removeprefix(">=")
-    assert f"needs Python {least} or newer" in PAGE
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert f"needs Python {oldest} or newer" in PAGE
     for classifier in PROJECT["classifiers"]:
         if version_match := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", classifier):
             assert version_match[1] in PAGE

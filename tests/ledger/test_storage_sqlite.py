@@ -319,7 +319,7 @@ def test_opening_it_again_gives_up_no_lock(file):
         "except OSError: print('held')\n"
     )
 
-    def held():
+    def is_locked():
         done = subprocess.run(
             [sys.executable, "-c", code, file], capture_output=True, text=True, check=True
         )
@@ -327,17 +327,17 @@ def test_opening_it_again_gives_up_no_lock(file):
 
     first = SqliteStorage(file)
     assert entries(first) == 1
-    assert held()
+    assert is_locked()
     second = SqliteStorage(file)
-    assert held()
+    assert is_locked()
     second.backup(file.with_name("copy.db"))
     second.close()
     pickle.loads(pickle.dumps(first)).close()
     with pytest.raises(InvalidState):
         SqliteStorage(file, create=True)
-    assert held()
+    assert is_locked()
     first.close()
-    assert not held()
+    assert not is_locked()
 
 
 def test_loading_it_loads_no_other_database():

@@ -76,14 +76,14 @@ def test_the_conditions_at_their_edges():
 
 @given(st.integers(1, 10**6), st.floats(1e-6, 0.99))
 def test_the_least_n_is_least_and_everything_above_holds_too(questions, beta):
-    least = least_n(questions, beta)
-    if least is None:
+    minimum = least_n(questions, beta)
+    if minimum is None:
         return
-    assert not paper_settings(least, questions, beta).failed_conditions()
-    if least > 1:
-        assert paper_settings(least - 1, questions, beta).failed_conditions()
+    assert not paper_settings(minimum, questions, beta).failed_conditions()
+    if minimum > 1:
+        assert paper_settings(minimum - 1, questions, beta).failed_conditions()
     for factor in (1.5, 10, 1e3, 1e6):
-        assert not paper_settings(int(least * factor) + 1, questions, beta).failed_conditions()
+        assert not paper_settings(int(minimum * factor) + 1, questions, beta).failed_conditions()
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ class Links(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.found = []
+        self.links = []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
-        self.found += [
+        self.links += [
             ("form" if name == "formaction" else tag, value)
             for name, value in attributes
             if name in _LEADS
@@ -46,7 +46,7 @@ def crawl(browser):
         if not response.headers["content-type"].startswith("text/html"):
             continue
         pages[url] = response.text
-        for tag, value in Links(response.text).found:
+        for tag, value in Links(response.text).links:
             target = urldefrag(urljoin(url, value))[0]
             assert target.startswith(home), f"{url} leads out of {home}: {tag} {value}"
             if tag == "form":

@@ -87,11 +87,11 @@ class Adversary(Mechanism):
         return (np.inf, setup.high)
 
     def advance(self, setup: Setup, state: Any, observation: Observation, draws: Draws) -> Step:
-        least = min(state[0], observation.risk)
-        low, high = least - self.error, least + self.error
+        min_risk = min(state[0], observation.risk)
+        low, high = min_risk - self.error, min_risk + self.error
         reply = self.manner(low, high, state[1], self.known, self.rng)
         assert low <= reply <= high
-        return Step((least, reply), reply, reply, improved=reply < state[1])
+        return Step((min_risk, reply), reply, reply, improved=reply < state[1])
 
     def value(self, state: Any) -> float:
         return float(state[1])

@@ -52,18 +52,18 @@ class Lattice:
     def rungs(self) -> int:
         return -(-self.one // self.alpha)
 
-    def scripts(self, least: int | None, c: int, mean: int) -> Iterator[tuple[list[int], int]]:
+    def scripts(self, min_risk: int | None, c: int, mean: int) -> Iterator[tuple[list[int], int]]:
         """Yield what a board may say in a query, and the least risk after it."""
         script: list[int] = []
         for i in range(self.rungs + 1):
             risk2 = 2 * c + mean - i * self.alpha
             assert risk2 % 2 == 0
-            least = risk2 // 2 if least is None else min(least, risk2 // 2)
-            replies = range(least - self.error, least + self.error + 1)
+            min_risk = risk2 // 2 if min_risk is None else min(min_risk, risk2 // 2)
+            replies = range(min_risk - self.error, min_risk + self.error + 1)
             quiet = [reply for reply in replies if reply >= c - self.alpha // 2]
             for reply in replies:
                 if reply < c - self.alpha // 2 or i == self.rungs:
-                    yield [*script, reply], least
+                    yield [*script, reply], min_risk
             if not quiet:
                 return
             script.append(quiet[-1])
@@ -78,10 +78,10 @@ def _all_boards(lattice: Lattice) -> tuple[int, float]:
     runs, worst = 0, 0.0
     for query in range(1, queries + 1):
         reached: dict[tuple[int | None, int], list[tuple[int, list[int]]]] = {}
-        for (least, last), way in places.items():
+        for (min_risk, last), way in places.items():
             c = min(last, half)
             for mean in range(0, lattice.one + 1, 2):
-                for script, after in lattice.scripts(least, c, mean):
+                for script, after in lattice.scripts(min_risk, c, mean):
                     path = [*way, (mean, script)]
                     lines = [round(say * unit, 9) for _, says in path for say in says]
                     puppet = Puppet(lines)
@@ -101,7 +101,7 @@ def _all_boards(lattice: Lattice) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize(
-    ("lattice", "least"),
+    ("lattice", "min_runs"),
     [
         (Lattice(unit=0.0125, alpha=16, error=3, one=80), 200),
         (Lattice(unit=0.02, alpha=8, error=1, one=50), 1_000),
@@ -111,8 +111,8 @@ def _all_boards(lattice: Lattice) -> tuple[int, float]:
     ],
 )
 def test_every_board_with_error_below_a_quarter_gets_answers_within_alpha(
-    lattice: Lattice, least: int
+    lattice: Lattice, min_runs: int
 ) -> None:
     runs, worst = _all_boards(lattice)
-    assert runs > least
+    assert runs > min_runs
     assert 0.5 <= worst <= 0.75 + 1e-9

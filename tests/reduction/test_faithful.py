@@ -185,25 +185,25 @@ class Says(Mechanism):
         return float(state[-1])
 
 
-def _kept(rule: Any, n: int = 10_000) -> dict[str, float]:
+def _kept_shares(rule: Any, n: int = 10_000) -> dict[str, float]:
     result = lb.is_faithful(Says(rule), n, questions=30, games=20)
     return {probe.probe: probe.kept / probe.games for probe in result.probed}
 
 
 def test_the_first_release_does_not_count() -> None:
-    shares = _kept(lambda question, risk, *_: risk + (0.1 if question == 1 else 0.0))
+    shares = _kept_shares(lambda question, risk, *_: risk + (0.1 if question == 1 else 0.0))
     assert set(shares.values()) == {1.0}
 
 
 def test_only_falls_count_as_updates() -> None:
     # Up to 2 with every other question, which is far from any risk, and down to the risk again.
-    shares = _kept(lambda question, risk, *_: risk if question % 2 else 2.0)
+    shares = _kept_shares(lambda question, risk, *_: risk if question % 2 else 2.0)
     assert set(shares.values()) == {1.0}
 
 
 def test_a_fall_from_the_last_value_counts_though_not_the_lowest() -> None:
     says = {1: 0.0, 2: 2.0, 3: 1.9}
-    shares = _kept(lambda question, *_: says.get(question, 1.9))
+    shares = _kept_shares(lambda question, *_: says.get(question, 1.9))
     assert set(shares.values()) == {0.0}
 
 
@@ -218,7 +218,7 @@ def test_a_fall_from_the_last_value_counts_though_not_the_lowest() -> None:
     ],
 )
 def test_each_probe_finds_a_flaw_of_its_own(probe: str, rule: Any) -> None:
-    assert _kept(rule)[probe] < 0.2
+    assert _kept_shares(rule)[probe] < 0.2
 
 
 def test_an_undecided_probe_makes_the_verdict_undecided() -> None:

@@ -61,12 +61,12 @@ class SecretSpy:
     """Records secrets, for the leaks below to disclose."""
 
     def __init__(self, monkeypatch):
-        self.kept, self.side, self.rows = {}, None, None
+        self.secrets, self.side, self.rows = {}, None, None
         keep_secret, commit, score = _book._decrypt_value, SecretSide.commit_and_pack, Scorer.score
 
         def spy_on_book(view, name, encryption):
-            self.kept[name] = keep_secret(view, name, encryption)
-            return self.kept[name]
+            self.secrets[name] = keep_secret(view, name, encryption)
+            return self.secrets[name]
 
         def spy_on_side(side):
             self.side = side
@@ -112,7 +112,7 @@ def leak_in_log(monkeypatch, spy):
 
     def write(middleware, reply, seconds):
         log_request(middleware, reply, seconds)
-        middleware._log.write("drawn", key=spy.kept["key"][:16].hex())
+        middleware._log.write("drawn", key=spy.secrets["key"][:16].hex())
 
     monkeypatch.setattr(_middleware.RequestMiddleware, "_log_request", write)
 
@@ -211,7 +211,7 @@ def hash_with_public_salt(monkeypatch, spy):
 def hash_risks_alike(monkeypatch, spy):
     """Use one salt for all risks: equal risks get equal hashes."""
     commit = SecretSide.commit_and_pack
-    alike = property(lambda side: Commitment("secret", side.risk, spy.kept["marking"]))
+    alike = property(lambda side: Commitment("secret", side.risk, spy.secrets["marking"]))
 
     def shown(side):
         submission, _, packed = commit(side)

@@ -26,7 +26,7 @@ class SignedInPerson:
         hashed = board.identities.sign_in(identity, seconds=3600)
         cookie = server.app.state.context.sessions.start(hashed).cookie
         self.browser.cookies.set(SESSION_COOKIE, cookie, domain="127.0.0.1", path="/")
-        self.number = board.identities.own(
+        self.number = board.identities.own_registration(
             server.boards.caller_by_token_hash(hashed, slug)
         )["number"]  # fmt: skip
         page = self.browser.get("/login").text
@@ -179,8 +179,8 @@ def test_a_team_is_run_on_its_page(server, person):
     make_board(server)
     ada, bob = person("Ada"), person("Bob")
     ada.form("join", name="Analytical")
-    made = ada.form("team", do="invite", days="1", uses="1")
-    link = re.search(r"/join#(lb_member_[\w-]{43})<", made.text)
+    page_after = ada.form("team", do="invite", days="1", uses="1")
+    link = re.search(r"/join#(lb_member_[\w-]{43})<", page_after.text)
     page = ada.page("team").text
     assert "For 1 person, until" in page
     assert 'aria-label="Revoke the invitation 1"' in page

@@ -559,7 +559,7 @@ class BoardContext:
         """
         opened, mechanism = self.book.opening["rules"], self.book.mechanism
         n = opened["worth"]
-        least = 1 / ((opened.get("promise") or {}).get("effective_n") or n)
+        smallest_part = 1 / ((opened.get("promise") or {}).get("effective_n") or n)
         sampled: dict[tuple[str, float], float] = {}
         released: dict[tuple[str, float], float] = {}
         if mechanism.certified_by_values or mechanism.needs == "standard_error":
@@ -577,7 +577,9 @@ class BoardContext:
             key = self.ladder_of(row, team), loss
             inside = min(max(loss, 0.0), 1.0)  # noise of the paper's form may release less than 0
             error = sampled.get(key, math.sqrt(inside * (1 - inside) / n))
-            totals[team] = math.hypot(error if error > 1 / n else least, released.get(key, usual))
+            totals[team] = math.hypot(
+                error if error > 1 / n else smallest_part, released.get(key, usual)
+            )
         return totals
 
     def describe_resolution(self, best: float | None) -> list[str]:

@@ -277,7 +277,7 @@ def _read_rules_file(
     try:
         rules = read_rules(text, where=_RULES_FILE, slug=folder.resolve().name)
     except InvalidRules as error:
-        problems.found += [(0, problem) for problem in error.problems]
+        problems.entries += [(0, problem) for problem in error.problems]
         return None, read_declared_columns(text)
     return rules, rules.columns
 
@@ -460,7 +460,7 @@ def read_table(
         for problem in error.problems or ():
             advice = _suggest_classes(path, rules) if problem.code == "not_a_number" else ""
             message = f"{name}: {problem.message}{advice}"
-            problems.found.append((0, replace(problem, message=message)))
+            problems.entries.append((0, replace(problem, message=message)))
         if not error.problems:
             problems.add("labels", f"{name}: {error}", key=name)
         return None

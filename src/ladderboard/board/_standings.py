@@ -371,9 +371,9 @@ def _cached_point(
 
     ``best`` holds the value shown and the value that the bound is about.
     """
-    released, least = best
+    released, best_of_all = best
     low, high, vacuous = _interval(
-        _certificate(mechanism, rules, _without_position(state), least, changes), least
+        _certificate(mechanism, rules, _without_position(state), best_of_all, changes), best_of_all
     )
     return {
         "time": format_time(state.time),
@@ -382,7 +382,7 @@ def _cached_point(
         "released": released,
         "display": round_release(display, released),
         "bound": {
-            "least": least,
+            "least": best_of_all,
             "low": low,
             "high": high,
             "vacuous": vacuous,

@@ -112,7 +112,7 @@ class View:
                 self._visible_chain_state(view, row),
                 board.book.environment.current_time(view),
             )
-            best, least = self._best(view, row, state)
+            best, best_of_all = self._best(view, row, state)
             rules, opening = board.rules_of(row), board.book.opening
             people = [] if rules.sign_in is None else list_organisers(view)
         meter = board.meter(row, state)
@@ -152,7 +152,9 @@ class View:
             "best": describe_release(rules.display, best),
             "bound": None
             if hidden
-            else serialize_bound(rules.display, cached_certificate(meter, least), least),
+            else serialize_bound(
+                rules.display, cached_certificate(meter, best_of_all), best_of_all
+            ),
             "book": board.book.name,
             "commitment": opening["commitment"],
             "head": {"entries": state.entries, "hash": state.head.hex()},

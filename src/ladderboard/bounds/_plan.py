@@ -506,14 +506,14 @@ def table_rows(plan: Plan) -> list[tuple[str, ...]]:
     errors = plan.asked_for == "error"
     decimals = max(_decimals(row.found) for row in plan.rows if row.found) if errors else 0
 
-    def format_found(found: float | None, beyond: bool) -> str:
+    def format_found(value: float | None, beyond: bool) -> str:
         if errors:
-            if found is None or found >= TRIVIAL_ERROR:
+            if value is None or value >= TRIVIAL_ERROR:
                 return "none"
-            return round_up_to(found, decimals)
-        if found is None:
+            return round_up_to(value, decimals)
+        if value is None:
             return "> 10^15"
-        return "10^15 or more" if beyond else f"{found:,}"
+        return "10^15 or more" if beyond else f"{value:,}"
 
     rows = [
         (row.name, format_found(row.found, row.beyond), row.status, row.sentence)

@@ -16,7 +16,7 @@ import pytest
 
 @pytest.mark.parametrize("number", range({count}))
 def test_number(number):
-    assert number >= {least}
+    assert number >= {failing}
 
 @pytest.fixture
 def broken():
@@ -33,10 +33,10 @@ def test_skipped():
 
 @pytest.fixture
 def run_suite(tmp_path):
-    """Run a suite of which the first ``least`` tests fail; return exit code and output."""
+    """Run a suite of which the first ``failing`` tests fail; return exit code and output."""
 
-    def run(least, *options):
-        (tmp_path / "test_suite.py").write_text(SUITE.format(count=TESTS, least=least))
+    def run(failing, *options):
+        (tmp_path / "test_suite.py").write_text(SUITE.format(count=TESTS, failing=failing))
         command = [sys.executable, "-m", "pytest", "-p", "ladderboard.adapters.pytest", *UNUSED]
         done = subprocess.run(
             [*command, "-p", "no:cacheprovider", *map(str, options), "test_suite.py"],

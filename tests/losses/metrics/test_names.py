@@ -53,9 +53,9 @@ def test_names_of_hugging_face(name):
     ],
 )
 def test_a_name_may_be_written_in_many_ways(name, loss, settings):
-    made = lb.metric(name).loss
-    assert made.name == loss
-    assert {key: getattr(made, key) for key in settings} == settings
+    metric_loss = lb.metric(name).loss
+    assert metric_loss.name == loss
+    assert {key: getattr(metric_loss, key) for key in settings} == settings
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED_METRICS))

@@ -130,8 +130,8 @@ CASES = {
 
 def predictions_for(classes, n):
     rng = np.random.default_rng(0)
-    made = [rng.integers(classes, size=n) for _ in range(6)]
-    return [*made, np.arange(n) % classes, np.r_[np.zeros(n - 1, int), classes - 1]]
+    random_classes = [rng.integers(classes, size=n) for _ in range(6)]
+    return [*random_classes, np.arange(n) % classes, np.r_[np.zeros(n - 1, int), classes - 1]]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -94,8 +94,8 @@ def columns(rng, n):
 
 def with_part(make, part):
     def parts(rng, n):
-        made = make(rng, n)
-        return made[0], made[part]
+        arrays = make(rng, n)
+        return arrays[0], arrays[part]
 
     return parts
 

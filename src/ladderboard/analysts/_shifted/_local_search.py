@@ -151,7 +151,7 @@ class ReleaseTarget(NamedTuple):
     """How often to get a release, the luck that it takes, and the mean luck of released sets."""
 
     chance: float
-    least: float
+    luck: float
     mean: float
 
 
@@ -159,7 +159,7 @@ class LocalSearch:
     """Keep a base model, flip a set of its doubtful examples, and learn from release or silence.
 
     Easy mistakes shift the flipped model so that it is released only if the flips are luckier than
-    ``least`` standard deviations above their expectation. A released model becomes the base, so
+    ``luck`` standard deviations above their expectation. A released model becomes the base, so
     its luck is kept and pays for part of the next step. How often to get a release follows from
     the remaining questions and steps; how many examples to flip follows from how good the base
     already is: many at first, one by one at the end.
@@ -216,10 +216,10 @@ class LocalSearch:
             self.spread = 0.9 * self.spread + 0.1 * spread
             margin = self.rule.margin(len(flip.examples) + 1)
             threshold = value - margin
-            wrong = self.shifter.clip(threshold + target.least * spread - flip.expected)
+            wrong = self.shifter.clip(threshold + target.luck * spread - flip.expected)
             if self.rule.by_difference:
                 threshold = value - self.rule.margin(len(flip.examples) + abs(self.wrong - wrong))
-                wrong = self.shifter.clip(threshold + target.least * spread - flip.expected)
+                wrong = self.shifter.clip(threshold + target.luck * spread - flip.expected)
             release = self.shifter.ask(self.game, self._flipped_model(flip), wrong, account=account)
             mean, variance = self._learn(flip, wrong, threshold, release)
             if ladder_moved(release):
@@ -264,8 +264,8 @@ class LocalSearch:
         step = self.rule.margin(max(self._size, 1)) + (over if over > self.rule.grid / 2 else 0.5)
         steps = (max(value - self.beliefs.mean, 0) + math.sqrt(self.beliefs.hard)) / step
         chance = min(max(min(_MAX_RELEASE_RATE, steps / left), 1 / max(left, 2)), _MAX_RELEASE_RATE)
-        least = upper_quantile(chance)
-        return ReleaseTarget(chance, least, upper_tail_mean(least))
+        luck = upper_quantile(chance)
+        return ReleaseTarget(chance, luck, upper_tail_mean(luck))
 
     def _next_set(self, target: ReleaseTarget, releases: float) -> NDArray[np.intp]:
         """Return the next set to flip, from the most doubtful examples not yet asked."""

@@ -186,9 +186,11 @@ class _ReleaseTable:
     deviations of all noise, and the fall in cells.
     """
 
-    def __init__(self, rule: ComparisonRule, cell: float, least: float, largest: float) -> None:
+    def __init__(self, rule: ComparisonRule, cell: float, smallest: float, largest: float) -> None:
         self.rule, self.cell = rule, cell
-        self.spreads = np.geomspace(max(least, 1e-3), max(largest, 1.1 * least, 2e-3), _SPREADS)
+        self.spreads = np.geomspace(
+            max(smallest, 1e-3), max(largest, 1.1 * smallest, 2e-3), _SPREADS
+        )
         reach = rule.step + 3 * math.hypot(largest, rule.compare) + 2 * rule.release
         self.falls = np.arange(1, min(math.ceil(reach / cell), _FALLS) + 1)
         tables = [self._releases(spread) for spread in self.spreads.tolist()]
@@ -252,7 +254,7 @@ class PlacementPlan:
         self.levels = self._count_levels(lowest)
         self.rungs = [ladder.sizes(self.values, level) for level in range(self.levels)]
         deviations = guess.deviation(self.values)
-        least, largest = (
+        smallest, largest = (
             min(rung.min() for rung in self.rungs),
             max(rung.max() for rung in self.rungs),
         )
@@ -260,7 +262,7 @@ class PlacementPlan:
             ladder.unit_rule,
             max(ladder.unit_rule.grid, 1 / 8),
             float(deviations.min() / largest),
-            float(deviations.max() / least),
+            float(deviations.max() / smallest),
         )
         shape = (self.levels, len(self.values), len(_PRICES))
         self.worth, self.expected_questions = np.zeros(shape), np.zeros(shape)  # until the end

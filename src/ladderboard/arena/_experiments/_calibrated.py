@@ -95,7 +95,7 @@ class Line(NamedTuple):
     limit: float
 
     @property
-    def kept(self) -> bool:
+    def is_within(self) -> bool:
         """Whether the figure is at most the limit, up to two standard errors."""
         return self.figure <= self.limit + 2 * (0.0 if math.isnan(self.error) else self.error)
 
@@ -521,7 +521,7 @@ def calibrated_experiment(
         part.fill()
     lines = [line for part in parts for line in part.lines]
     run.write_csv("figures.csv", [row for part in parts for row in part.rows])
-    run.write_csv("lines.csv", [{**line._asdict(), "kept": line.kept} for line in lines])
+    run.write_csv("lines.csv", [{**line._asdict(), "kept": line.is_within} for line in lines])
     run.write("table.md", _markdown(parts, lines, quick=quick))
     return run.written
 
@@ -998,7 +998,7 @@ def _markdown(parts: Sequence[_Table], lines: Sequence[Line], *, quick: bool) ->
         text += ["A quick run: a few games at small sizes, to see what is measured.", ""]
     for part in parts:
         text += [f"## {part.title}", "", part.text, "", *part.markdown, ""]
-    broken = [line for line in lines if not line.kept]
+    broken = [line for line in lines if not line.is_within]
     text += ["## Lines", "", f"{len(lines) - len(broken)} of {len(lines)} are kept."]
     text += [""] if broken else []
     text += [

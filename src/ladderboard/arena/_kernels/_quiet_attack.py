@@ -269,8 +269,8 @@ class _PlayedGame:
 
     def _rule(self, ladder: int, own_error: float) -> ComparisonRule:
         """Return the comparison with a ladder's value, in losses."""
-        least = self.shares * self.values[ladder] / math.sqrt(self.n)
-        compared = max(own_error, self.errors[ladder], least)
+        min_deviation = self.shares * self.values[ladder] / math.sqrt(self.n)
+        compared = max(own_error, self.errors[ladder], min_deviation)
         growth = (
             self.mechanism.rung_growth(self.changes[ladder] + 1, self._others(ladder)) or (1,)
         )[-1]

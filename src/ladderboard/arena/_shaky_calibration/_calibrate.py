@@ -444,8 +444,8 @@ def rank_finalists(
 
 def _lowest_bias(results: list[CandidateResult], max_error: float) -> list[CandidateResult]:
     """Return those within the margin of the least error and ``max_error``, by bias."""
-    least = min(result.error for result in results)
-    limit = max(min(MARGIN * least, max_error), least)
+    min_error = min(result.error for result in results)
+    limit = max(min(MARGIN * min_error, max_error), min_error)
     near = [result for result in results if result.error <= limit]
     return sorted(near, key=lambda result: result.bias)
 
@@ -466,8 +466,8 @@ def _search_neighbours(
         near = [result for result in lowest_bias if result.candidate not in done]
         if not near:
             return
-        least = min(open_results, key=lambda result: result.error)
-        centre = (least if turn % 2 and least in near else near[0]).candidate
+        most_accurate = min(open_results, key=lambda result: result.error)
+        centre = (most_accurate if turn % 2 and most_accurate in near else near[0]).candidate
         turn += 1
         done.add(centre)
         for neighbour in _neighbours(axes, centre):

@@ -294,13 +294,13 @@ def suggest_remedies(folder: BoardFolder) -> list[str]:
     return remedies
 
 
-def _iter_halves(number: int, least: int) -> Iterator[int]:
+def _iter_halves(number: int, minimum: int) -> Iterator[int]:
     """Yield half of a number, half of that, and so on, rounded to two digits.
 
     >>> list(_iter_halves(1_000, 20))
     [500, 250, 120, 60, 30]
     """
-    while (number := number // 2) >= least:
+    while (number := number // 2) >= minimum:
         digits = 10 ** max(len(str(number)) - 2, 0)
         number = number // digits * digits
         yield number

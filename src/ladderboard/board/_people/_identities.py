@@ -108,7 +108,7 @@ class Identities:
 
         return self._board.queue.run(start)
 
-    def own(self, caller: Caller) -> dict[str, Any] | None:
+    def own_registration(self, caller: Caller) -> dict[str, Any] | None:
         """Return the caller's own registration; None for a caller who did not sign in."""
         if caller.identity is None:
             return None

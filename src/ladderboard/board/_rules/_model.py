@@ -373,7 +373,7 @@ def read_rules(text: str, *, where: str = "board.yaml", slug: str | None = None)
         problems.add(code, f"it {sentence}", line=line or 0)
 
     mapping, problems.lines = read_yaml(text, note)
-    if mapping is None and not problems.found:
+    if mapping is None and not problems.entries:
         mapping = {}  # an empty file lacks everything
     if mapping is None:
         problems.refuse_if_any()
@@ -449,9 +449,9 @@ def check_amendment(before: Rules, after: Rules, used: int | None, problems: Rul
             "when the board is created or amended from it.",
             key="terms",
         )
-    least = before.questions if used is None else used
-    if after.questions < least:
-        rule = f"at least {least}, " + ("the current number" if used is None else "the number used")
+    minimum = before.questions if used is None else used
+    if after.questions < minimum:
+        rule = f"at least {minimum}, the {'current number' if used is None else 'number used'}"
         problems.add(
             "bad_value",
             f"submissions must be {rule}; got {after.questions}.",

@@ -96,7 +96,7 @@ class RuleProblems:
     def __init__(self, where: str = "", *, least_teams: int = 1) -> None:
         self.where, self.least_teams = where, least_teams
         self.lines: Lines = {}
-        self.found: list[tuple[int, Problem]] = []
+        self.entries: list[tuple[int, Problem]] = []
         self.names: dict[str, str] = {}
 
     def add(self, code: str, message: str, *, key: str | None = None, line: int = 0) -> None:
@@ -106,11 +106,11 @@ class RuleProblems:
         position = ", ".join(part for part in (self.where, f"line {line}" if line else "") if part)
         text = f"{position}: {message}" if position else _capitalize(message)
         ids = (str(line),) if line else ()
-        self.found.append((line, Problem(code, key, 1, ids, text)))
+        self.entries.append((line, Problem(code, key, 1, ids, text)))
 
     def problems(self) -> list[Problem]:
         """Return all problems, sorted by line."""
-        return [problem for _, problem in sorted(self.found, key=lambda pair: pair[0])]
+        return [problem for _, problem in sorted(self.entries, key=lambda pair: pair[0])]
 
     def refuse_if_any(self) -> None:
         """Raise ``InvalidRules`` with all problems, if there are any."""

@@ -334,10 +334,10 @@ def _resume_board(boards: "Boards", slug: str, charge: int | None) -> tuple["Boa
     except StaleCopy as error:
         if charge is not None:
             return boards.adopt_old_copy(slug, charge), False
-        least = f", at least {error.missing:,}"
+        minimum = f", at least {error.missing:,}"
     else:
-        least = ""
+        minimum = ""
     raise InvalidSetting(
         f"{slug} comes from a copy. Give --charge N, the number of submissions that may have been "
-        f"answered since the copy{least}; they are taken off the budget."
+        f"answered since the copy{minimum}; they are taken off the budget."
     )

@@ -141,11 +141,11 @@ def _describe_best(current: "Status") -> str:
 
 def _best_so_far(current: "Status") -> list[float]:
     """Return the smallest value released so far, after each question on any ladder."""
-    least: list[float] = []
+    smallest: list[float] = []
     for release in current.history:
         if release.value is not None:
-            least.append(min(least[-1], release.value) if least else release.value)
-    return least
+            smallest.append(min(smallest[-1], release.value) if smallest else release.value)
+    return smallest
 
 
 def _question_times(current: "Status") -> str:

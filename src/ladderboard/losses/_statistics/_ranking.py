@@ -398,9 +398,9 @@ class RocAuc(CurveStatistic):
         else:
             counts = np.bincount(labels, minlength=len(self.classes or (0, 1)))
         chosen = counts if several or labels.ndim == 2 else counts[1:]
-        least = min(int(count) * (n - int(count)) for count in chosen)
+        min_pairs = min(int(count) * (n - int(count)) for count in chosen)
         nats = len(chosen) * math.log(n + 1) + math.log(len(chosen))
-        effective_n = 12 * least**2 / (n * (n**2 - 1)) * self.unit**2 if n > 1 else 0.0
+        effective_n = 12 * min_pairs**2 / (n * (n**2 - 1)) * self.unit**2 if n > 1 else 0.0
         return Promise(effective_n, nats, {"counts": counts.tolist()})
 
 

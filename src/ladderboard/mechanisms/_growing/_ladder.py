@@ -280,10 +280,10 @@ class GrowingLadder(Mechanism):
         return cls(
             step=_first_step(choice, n, accounts) * factor,
             growth=choice.growth,
-            compare_noise=_between(choice.compare_noise, accounts, least=2),
+            compare_noise=_between(choice.compare_noise, accounts, few=2),
             # Where noise follows the model, two accounts have that of one: with more, a quiet model
             # is released far from its risk.
-            release_noise=_between(choice.release_noise, accounts, least=choice.release_accounts),
+            release_noise=_between(choice.release_noise, accounts, few=choice.release_accounts),
             grid=0.4,
             # Only zero-one loss limits how many steps there are room for: quiet models leave room
             # for any number of them, so that only growth ends what is learned.
@@ -631,9 +631,9 @@ def _largest_multiple(n: int, questions: int) -> float:
     return max(_CAP * by_examples * by_questions, 1.0)
 
 
-def _between(ends: tuple[float, float], accounts: int, *, least: int) -> float:
-    """Return a setting between that of ``least`` accounts and of twenty, in their logarithm."""
-    part = math.log(max(accounts / least, 1.0)) / math.log(_MANY_ACCOUNTS / least)
+def _between(ends: tuple[float, float], accounts: int, *, few: int) -> float:
+    """Return a setting between that of ``few`` accounts and of twenty, in their logarithm."""
+    part = math.log(max(accounts / few, 1.0)) / math.log(_MANY_ACCOUNTS / few)
     return ends[0] + min(part, 1.0) * (ends[1] - ends[0])
 
 
@@ -647,7 +647,7 @@ def _first_step(choice: _Choice, n: int, accounts: int) -> float:
     low, high = _STEP_EXAMPLES
     by_examples = (min(max(n, low), high) / low) ** choice.examples_power
     one, many = choice.step
-    return _between((one * by_examples, many), accounts, least=2) * factor
+    return _between((one * by_examples, many), accounts, few=2) * factor
 
 
 def _millionths(value: float) -> int:

@@ -344,10 +344,10 @@ def growing_transcript(ladder: GrowingLadder, setup: Setup) -> GrowingTranscript
             _COARSEST_RATIO * math.sqrt(setup.n) / in_errors * 1.001,
         )
         logs.append(min(math.log(points), logs[-1] if logs else math.inf))
-        least = ladder.grid_units(setup, bottom, changes)
-        fallen += least
+        min_fall = ladder.grid_units(setup, bottom, changes)
+        fallen += min_fall
         if ladder.growth_factor(changes) == largest_factor:  # all others are like this one
-            more = min(max((width - fallen) // least + 1, 0), _MAX_RUNGS - len(logs))
+            more = min(max((width - fallen) // min_fall + 1, 0), _MAX_RUNGS - len(logs))
             logs += [logs[-1]] * more
             break
     counts = _count_sequences(ladder, setup)

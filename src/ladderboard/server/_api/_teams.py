@@ -55,7 +55,7 @@ def register_team(request: Request, board: Slug, wanted: Registration) -> Respon
     if caller.identity is not None and wanted.invitation is None:
         registered = opened.identities.register(caller, wanted.name)
         if registered is None:
-            return make_response(request, opened.identities.own(caller), 202)
+            return make_response(request, opened.identities.own_registration(caller), 202)
         return make_response(request, registered._asdict(), 201)
     team_with_token = opened.teams.register_or_create(caller, wanted.name, wanted.invitation)
     return make_response(request, team_with_token._asdict(), 201)
@@ -123,7 +123,7 @@ def select(request: Request, board: Slug, wanted: SelectionRequest) -> Response:
 def get_registration(request: Request, board: Slug) -> Response:
     """Return the registration of the caller, a person who signed in."""
     opened, caller = open_board(request, board)
-    registration = opened.identities.own(caller)
+    registration = opened.identities.own_registration(caller)
     if registration is None:
         raise NotAllowed("This is for people who signed in. Sign in on the board's Join page.")
     return make_response(request, registration)

@@ -42,7 +42,7 @@ def _read_join_page(request: Request, slug: str) -> dict[str, Any]:
     return {
         "board": summary,
         "providers": {} if rules is None else _titles(request, rules["providers"]),
-        "person": board.identities.own(caller),
+        "person": board.identities.own_registration(caller),
         "role": caller.role.name.lower(),
         "team": None if caller.team is None else view.team(),
         "problem": None,
@@ -103,7 +103,7 @@ def _read_erase_page(request: Request, slug: str) -> dict[str, Any]:
         "board": view.summary(),
         "role": caller.role.name.lower(),
         "team": None if caller.team is None else view.team(),
-        "person": board.identities.own(caller),
+        "person": board.identities.own_registration(caller),
         "preview": board.erasure.preview_own(caller),
         "erased": None,
         "problem": None,
