@@ -569,7 +569,7 @@ def test_the_positive_class_is_named_and_a_guessed_one_is_a_warning(
     rules = f"metric: {metric}\n{BASE}"
     report = check_board(folder(**{"board.yaml": rules, "holdout.csv": label_file(labels * 100)}))
     assert f"F1 is computed for class {positive}." in report.facts
-    remedy = "For that of churned, write metric: {name: F1, classes: [stayed, churned]}."
+    remedy = "For class churned, write metric: {name: F1, classes: [stayed, churned]}."
     assert [text.endswith(remedy) for text in report.warnings if "alphabet" in text] == (
         [True] if warned else []
     )

@@ -162,7 +162,7 @@ def test_pages_say_who_submits_scores(score_server):
         tabs = ("", "/submit", "/rules", "/leaderboard", "/data")
         page = " ".join(text_of(browser.get(path + tab).text) for tab in tabs)
         assert "Evaluators give a score from 0 to 1, the best, to each of 300 hidden" in page
-        assert "a team itself cannot submit" in page
+        assert "teams cannot submit" in page
         assert "--data-binary @scores.csv" in page
         assert "the evaluators' scores are right" in page
         assert "predictions" not in page

@@ -196,7 +196,7 @@ def test_ctrl_c_ends_it_at_once(open_pipe, served):
     ("args", "sentence"),
     [
         (["guard.db"], "Give the address of a served guard, not its file"),
-        (["/etc/passwd"], "Let another user serve it, with ladderboard guard serve FILE"),
+        (["/etc/passwd"], "As another user, run ladderboard guard serve FILE"),
         (["ftp://x"], "Give the address of a served guard"),
         (["http://127.0.0.1:1/somewhere"], "A guard's address is like"),
         (["unix:/x", "--folder", "nowhere"], "There is no folder 'nowhere'."),
