@@ -133,7 +133,7 @@ def test_the_style_sheet_is_applied(visit):
 def test_links_work(visit, url):
     visitor = visit("many/index.html", script=url.startswith("http"))
     page = visitor.page
-    page.click("text=anybody can check it")
+    page.click("text=anyone can check it")
     assert page.url.endswith("many/verify.html#check")
     page.click("text=Leaderboard")
     page.click("text=Public leaderboard")

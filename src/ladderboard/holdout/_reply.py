@@ -206,7 +206,7 @@ def format_risk_gain(
     gain: float, released: float | None, shown: Mapping[str, Any] | None
 ) -> str | None:
     """Return a gain in loss as text, in the unit that is shown; None if there is none to name."""
-    if shown is None or shown["as"] != "root":  # by so much it changes with the loss, anywhere
+    if shown is None or shown["as"] != "root":  # it changes by this much with the loss, everywhere
         return format_digits(gain * abs(_display(1.0, shown) - _display(0.0, shown)), 2)
     if released is None:
         return None  # a gain in a root depends on the best
