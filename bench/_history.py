@@ -24,7 +24,7 @@ SECRET_BYTES = 513
 
 
 def write_history(guard: lb.Holdout, questions: int) -> None:
-    """Append the entries of so many questions, none of which improved, with their keys."""
+    """Append the entries of this many questions, none of which improved, with their keys."""
     book: Any = guard._book  # noqa: SLF001 - no other way writes a history without asking
     value, asked = guard.released, 0
     while asked < questions:

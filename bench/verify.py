@@ -52,7 +52,7 @@ def state_of(session: lb.Session) -> bytes:
 
 
 def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSide | None]]:
-    """Return the entries of a book in which so many questions were asked; no storage is needed."""
+    """Return the entries of a book in which this many questions were asked, without storage."""
     opening = Opening(
         n=N,
         loss=lb.loss("zero_one").describe(),
@@ -113,7 +113,7 @@ def play(mechanism: lb.Mechanism, questions: int) -> list[tuple[Entry, SecretSid
 
 
 def write(path: Path, mechanism: lb.Mechanism, questions: int) -> BundleFile:
-    """Write a bundle of so many questions."""
+    """Write a bundle of this many questions."""
     entries = play(mechanism, questions)
     document = {
         "format": 1,

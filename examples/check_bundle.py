@@ -306,7 +306,7 @@ def log_pmf(trials: int, k: int, share: float) -> float:
 
 
 def log_chance(form: str, differing: int, net: int, share: float) -> float:
-    """Return the logarithm of the chance of so many net wins, or its bound, under the null."""
+    """Return the logarithm of the chance of this many net wins, or its bound, under the null."""
     wins = (differing + net) / 2
     if share < 0 or wins > differing:
         return -math.inf
@@ -491,7 +491,7 @@ class Records:
         self.tested += 1
 
     def proves(self, gains: Counter[float], n: int, nats: float) -> bool:
-        """Return whether so many gains of each size, in [-1, 1], prove a model better."""
+        """Return whether this many gains of each size, in [-1, 1], prove a model better."""
         price = nats - math.log(self.beta)
         if self.binary:
             wins, losses = gains[1.0], gains[-1.0]

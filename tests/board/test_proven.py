@@ -45,7 +45,7 @@ def file(values):
 
 
 def wrong(errors, shift=0, labels=LABELS):
-    """Return a file with so many errors, from a row on."""
+    """Return a file with this many errors, from a row on."""
     flipped = np.zeros(N, dtype=int)
     flipped[(np.arange(errors) + shift) % N] = 1
     return file(labels ^ flipped)

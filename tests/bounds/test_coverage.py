@@ -1,6 +1,6 @@
 """Certificates kept in games: honest and hostile analysts, and mechanisms broken on purpose.
 
-A certificate may fail in a part beta of the games. With so many games the number of failures has
+A certificate may fail in a part beta of the games. With that many games the number of failures has
 standard error sqrt(games beta (1 - beta)); three of them above the mean is a false alarm below 2e-3
 even for certificates that fail exactly as often as they may, and these fail far less.
 """

@@ -32,7 +32,7 @@ def wrong_on(*rows):
 
 
 def pair(wins, losses, common=60):
-    """Return an incumbent and a candidate that wins and loses on so many examples."""
+    """Return an incumbent and a candidate that wins and loses on this many examples."""
     incumbent = wrong_on(*range(wins), *range(N - common, N))
     candidate = wrong_on(*range(wins, wins + losses), *range(N - common, N))
     return incumbent, candidate

@@ -20,7 +20,7 @@ LADDER = lb.Ladder(step=0.02)
 
 
 def wrong(count, labels=LABELS):
-    """Return predictions of which so many are wrong."""
+    """Return predictions of which this many are wrong."""
     return np.where(np.arange(len(labels)) < count, 1 - labels, labels)
 
 

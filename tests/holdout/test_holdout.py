@@ -24,7 +24,7 @@ SCORE = "This model's score:"
 
 
 def wrong(count, labels=LABELS):
-    """Return predictions of which so many are wrong."""
+    """Return predictions of which this many are wrong."""
     return np.where(np.arange(len(labels)) < count, 1 - labels, labels)
 
 

@@ -17,7 +17,7 @@ LABELS = np.random.default_rng(1).integers(2, size=200)
 
 
 def wrong(count):
-    """Return predictions of which so many are wrong."""
+    """Return predictions of which this many are wrong."""
     return np.where(np.arange(200) < count, 1 - LABELS, LABELS)
 
 

@@ -104,7 +104,7 @@ def test_two_hundred_and_forty_kills(block, asker_pool, make_guard, chain, gate)
 
 
 def cut(counts, asker_pool, make_guard, chain, *, gate=False):
-    """Kill an asker after so many stops at system calls, for each of these counts."""
+    """Kill an asker after this many stops at system calls, for each of these counts."""
     doubtful, total = [], []
     for count in counts:
         known_guard = make_guard(n=20, gate=gate)

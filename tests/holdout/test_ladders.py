@@ -20,7 +20,7 @@ LABELS = np.arange(N) % 2
 
 
 def wrong(count):
-    """Return predictions that are wrong for the first so many examples."""
+    """Return predictions that are wrong for the first ``count`` examples."""
     return np.where(np.arange(N) < count, 1 - LABELS, LABELS)
 
 

@@ -125,7 +125,7 @@ def make_board(folder, slug, rows, rules=""):
 
 @pytest.fixture(scope="session")
 def predict():
-    """Make predictions for so many rows, with so many wrong."""
+    """Make predictions for this many rows, with this many wrong."""
 
     def make(rows, wrong=0):
         lines = "".join(f"row-{index:08},{index % 2 ^ (index < wrong)}\n" for index in range(rows))

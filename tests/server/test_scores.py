@@ -170,7 +170,7 @@ def test_pages_say_who_submits_scores(score_server):
         csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get(f"{path}/join").text).group(1)
         joined = browser.post(f"{path}/join", data={"csrf": csrf, "name": "Beta"})
         assert joined.status_code == 201
-        assert "There is nothing to submit with it" in text_of(joined.text)
+        assert "You cannot submit with it" in text_of(joined.text)
         assert "curl" not in joined.text
 
 

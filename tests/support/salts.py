@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ladderboard.ledger import Commitment, digest
 
-PART = 8  # bytes of a secret: a match is no coincidence, and leaking so many is too much
+PART = 8  # bytes of a secret: a match is no coincidence, and leaking that many is too much
 _HEX = re.compile(rb"[0-9a-fA-F]{%d,}" % (2 * PART))
 _BASE64 = re.compile(rb"[\w+/-]{11,}")
 _HASH = Commitment.hash  # before a test replaces it

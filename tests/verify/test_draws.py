@@ -49,7 +49,7 @@ def helpers(monkeypatch):
 
 @pytest.fixture(params=[1, 2], ids=["one core", "two cores"])
 def cores(request, helpers, monkeypatch):
-    """Verify with so many cores, and see that a second process was used, and that it ended."""
+    """Verify with this many cores, and see that a second process was used, and that it ended."""
     monkeypatch.setattr(_replay, "count_cores", lambda: request.param)
     yield request.param
     assert len(helpers) == request.param - 1

@@ -31,7 +31,7 @@ parquet, arrow = pl.DataFrame.write_parquet, pl.DataFrame.write_ipc
 
 
 def arrow_with_false_size(size):
-    """Return an Arrow file whose compressed buffers declare so many bytes each."""
+    """Return an Arrow file whose compressed buffers declare this many bytes each."""
     data = bytearray(write_frame(LONG_IDS, arrow, compression="zstd"))
     start = data.find(_ZSTD)
     assert start > 0
@@ -42,7 +42,7 @@ def arrow_with_false_size(size):
 
 
 def parquet_with_false_size(rows):
-    """Return a Parquet file whose footer declares so many rows instead of a thousand."""
+    """Return a Parquet file whose footer declares this many rows instead of a thousand."""
     data = write_frame(FRAME, parquet, compression="uncompressed")
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[start:-8].replace(varint(1000), varint(rows))

@@ -6,7 +6,7 @@ Reads commands as lines of JSON from standard input and replies to each with one
 
     {"command": "start", "path": ..., "writer": 0, "count": 50, ...} -> {"pid": ...}
     {"command": "wait", "pid": ...} -> {"signal": ...}
-    {"command": "kill_after", "pid": ..., "count": 17} -> {...}  kills it after so many stops
+    {"command": "kill_after", "pid": ..., "count": 17} -> {...}  kills it after this many stops
 
 An asker appends a line to its log after each answer it got.
 """
@@ -94,7 +94,7 @@ def start(job):
 
 
 def kill_after(pid, count):
-    """Kill a traced process after so many stops at the start or end of system calls."""
+    """Kill a traced process after this many stops at the start or end of system calls."""
     stops, status = 0, 0
     while stops < count:
         ptrace(PTRACE_SYSCALL, pid)

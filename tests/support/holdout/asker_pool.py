@@ -45,7 +45,7 @@ class AskerPool:
         return self.run("wait", pid=pid)
 
     def kill_after(self, pid, count):
-        """Kill a traced asker after so many stops at system calls; return how many it made."""
+        """Kill a traced asker after this many stops at system calls; return how many it made."""
         return self.run("kill_after", pid=pid, count=count)["stops"]
 
     def close(self):

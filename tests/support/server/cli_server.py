@@ -63,7 +63,7 @@ class CliServer(StressServer):
         assert reply.status == 200
 
     def wait_for_workers(self, count=2):
-        """Wait until so many worker processes have answered; return them."""
+        """Wait until this many worker processes have answered; return them."""
         answered = set()
         while len(answered) < count:
             client = StressClient(self)

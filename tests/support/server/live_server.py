@@ -65,7 +65,7 @@ def make_folder(slug="first", **rules):
 
 
 def make_predictions(public, private=0):
-    """Return a CSV file of predictions with so many errors on each split."""
+    """Return a CSV file of predictions with this many errors on each split."""
     wrong = np.zeros(400, dtype=int)
     wrong[:public] = 1
     wrong[300 : 300 + private] = 1

@@ -55,7 +55,7 @@ class Receiver:
         self._server.server_close()
 
     def wait_for(self, count, seconds=20):
-        """Return the requests once there are so many."""
+        """Return the requests once there are this many."""
         deadline = time.monotonic() + seconds
         while len(self.requests) < count:
             assert time.monotonic() < deadline, f"{len(self.requests)} of {count} requests"
