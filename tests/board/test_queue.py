@@ -217,13 +217,16 @@ def test_submissions_that_are_answered_together_share_a_commit(boards, make_fold
                 sent(bob, 80, message="x" * 501),
                 sent(bob, 75),
                 sent(PUBLIC, 45),
-            ]
+            ],
+            lambda: committed_then.append(len(stored_rows(board, ada.team))),
         )
 
+    committed_then = []
     turns = CountingTransactions(board.book)
     *answers, stranger = send_all()
     eves, adas, repeated, refused, bobs = answers
     assert turns.count == 1
+    assert committed_then == [0]
     assert [answer.team for answer in (eves, adas, bobs)] == [
         team_id(board, caller) for caller in (eve, ada, bob)
     ]
@@ -236,6 +239,7 @@ def test_submissions_that_are_answered_together_share_a_commit(boards, make_fold
     assert board.book.check() == 3
     again = send_all()
     assert turns.count == 1
+    assert committed_then == [0]
     assert [answer.id for answer in again[:3]] == [eves.id, adas.id, adas.id]
     assert again[4].id == bobs.id
     assert board.book.check() == 3

@@ -20,9 +20,9 @@ def run_batches(run, calls):
     """Run calls, the first of which waits until the others have come; return what they return."""
     come = threading.Event()
 
-    def run_when_all_came(key, arguments):
+    def run_when_all_came(key, arguments, let_next_start):
         assert come.wait(10)
-        return run(key, arguments)
+        return run(key, arguments, let_next_start)
 
     async def main():
         with ThreadPoolExecutor(4) as threads:
@@ -40,7 +40,7 @@ def run_batches(run, calls):
 def test_calls_that_wait_are_one_batch_for_each_key():
     batches = []
 
-    def run(key, numbers):
+    def run(key, numbers, let_next_start):
         batches.append((key, numbers))
         return [number * 10 for number in numbers]
 
@@ -49,10 +49,53 @@ def test_calls_that_wait_are_one_batch_for_each_key():
     assert sorted(batches) == [("a", [1]), ("a", [2, 4]), ("b", [3])]
 
 
+def test_the_next_batch_starts_before_the_first_has_ended_if_that_lets_it():
+    batches, second_started = [], threading.Event()
+
+    def run(key, numbers, let_next_start):
+        batches.append(numbers)
+        if len(batches) == 1:
+            let_next_start()
+            let_next_start()
+            assert second_started.wait(10)
+        else:
+            second_started.set()
+        return numbers
+
+    assert run_batches(run, [("a", number) for number in range(5)]) == [0, 1, 2, 3, 4]
+    assert batches == [[0], [1, 2, 3, 4]]
+
+
+def test_a_batch_that_passes_another_may_end_before_it():
+    second_done = threading.Event()
+
+    def run(key, numbers, let_next_start):
+        if numbers == [0]:
+            let_next_start()
+            assert second_done.wait(10)
+        return numbers
+
+    async def main():
+        with ThreadPoolExecutor(4) as threads:
+            batches = Batches(threads, run)
+            first = asyncio.create_task(batches.call("a", 0))
+            await asyncio.sleep(0.05)
+            few = [asyncio.create_task(batches.call("a", number)) for number in (1, 2)]
+            await asyncio.sleep(0.05)
+            assert not any(call.done() for call in (first, *few))
+            more = [asyncio.create_task(batches.call("a", number)) for number in (3, 4)]
+            assert await asyncio.wait_for(asyncio.gather(*few, *more), 30) == [1, 2, 3, 4]
+            assert not first.done()
+            second_done.set()
+            return await asyncio.wait_for(first, 30), await batches.call("a", 5)
+
+    assert asyncio.run(main()) == (0, 5)
+
+
 def test_many_calls_are_several_batches():
     sizes = []
 
-    def run(key, numbers):
+    def run(key, numbers, let_next_start):
         sizes.append(len(numbers))
         return numbers
 
@@ -63,7 +106,7 @@ def test_many_calls_are_several_batches():
 def test_a_batch_waits_for_as_many_announced_calls_as_wait():
     batches = []
 
-    def run(key, numbers):
+    def run(key, numbers, let_next_start):
         batches.append(numbers)
         return numbers
 
@@ -100,7 +143,7 @@ def test_a_batch_waits_for_as_many_announced_calls_as_wait():
 def test_an_error_belongs_to_its_call():
     full = OSError(28, "No space left on device")
 
-    def run(key, arguments):
+    def run(key, arguments, let_next_start):
         return [full if argument == "full" else argument for argument in arguments]
 
     first, second, third, _ = run_batches(
@@ -111,7 +154,7 @@ def test_an_error_belongs_to_its_call():
 
 
 def test_a_failed_batch_fails_all_its_calls_and_no_other():
-    def run(key, numbers):
+    def run(key, numbers, let_next_start):
         if len(numbers) > 1:
             raise ValueError("bug")
         return numbers

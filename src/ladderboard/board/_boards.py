@@ -172,10 +172,10 @@ class Board(BoardContext):
         return self.submissions.submit(caller, incoming, team, authorized)
 
     def submit_all(
-        self, requests: Sequence[SubmissionRequest]
+        self, requests: Sequence[SubmissionRequest], recorded: Callable[[], None]
     ) -> list[SubmissionAnswer | Exception]:
-        """Answer submissions together; those that are refused get their exception."""
-        return self.submissions.submit_all(requests)
+        """Answer submissions together; see ``SubmissionService.submit_all``."""
+        return self.submissions.submit_all(requests, recorded)
 
 
 class CachedSummary(NamedTuple):

@@ -285,6 +285,10 @@ class _LabelsChanged(LadderboardError):
     """Labels were corrected while a submission was scored; it must be scored again."""
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class SubmissionService:
     """Answers the submissions to one board.
 
@@ -348,11 +352,12 @@ class SubmissionService:
             return self._answer_one(request)
 
     def submit_all(
-        self, requests: Sequence[SubmissionRequest]
+        self, requests: Sequence[SubmissionRequest], recorded: Callable[[], None] = _do_nothing
     ) -> list[SubmissionAnswer | Exception]:
         """Answer submissions as ``submit`` does; those that are refused get their exception.
 
-        They are checked, scored and recorded together, in their order.
+        They are checked, scored and recorded together, in their order. ``recorded`` is called when
+        all that is left is the commit and the answers, so that the next ones can be scored.
         """
         first: dict[tuple[Any, bytes], SubmissionRequest] = {}
         for request in requests:
@@ -360,7 +365,7 @@ class SubmissionService:
         with ExitStack() as stack:
             for key in sorted(first, key=repr):
                 stack.enter_context(self._in_progress.hold(key))
-            answers = self._answer_all(list(first.values()))
+            answers = self._answer_all(list(first.values()), recorded)
         by_key = dict(zip(first, answers, strict=True))
         return [
             by_key[request.key]
@@ -370,7 +375,7 @@ class SubmissionService:
         ]
 
     def _answer_all(
-        self, requests: Sequence[SubmissionRequest]
+        self, requests: Sequence[SubmissionRequest], recorded: Callable[[], None] = _do_nothing
     ) -> list[SubmissionAnswer | Exception]:
         """Answer submissions that all differ."""
         with self._board.book.reading_latest() as view:
@@ -383,15 +388,14 @@ class SubmissionService:
             else item
             for item in checked
         ]
-        recorded = iter(
-            self._record_all([item for item in scored if isinstance(item, _ScoredSubmission)])
-        )
+        jobs = [item for item in scored if isinstance(item, _ScoredSubmission)]
+        outcomes = iter(self._record_all(jobs, recorded))
         return [
             item
             if isinstance(item, Exception)
             else _attempt(self._finish, item, _attempt(self._repeat_answer, item))
             if isinstance(item, _CheckedSubmission)
-            else _attempt(self._finish, item.checked, next(recorded))
+            else _attempt(self._finish, item.checked, next(outcomes))
             for item in scored
         ]
 
@@ -552,9 +556,16 @@ class SubmissionService:
         received = moment.now - max(moment.local - incoming.received, 0)
         refuse_if_closed(rules, row, None if team_row.kind == "baseline" else received)
 
-    def _record_all(self, jobs: Sequence[_ScoredSubmission]) -> list[_RecordedAnswer | Exception]:
+    def _record_all(
+        self, jobs: Sequence[_ScoredSubmission], recorded: Callable[[], None]
+    ) -> list[_RecordedAnswer | Exception]:
         """Record scored submissions in one transaction, if no other error than a refusal occurs."""
-        queued = self._board.queue.run_all([self._queue_job(job) for job in jobs])
+        last = len(jobs) - 1
+        works = [
+            self._queue_job(job, recorded if index == last else _do_nothing)
+            for index, job in enumerate(jobs)
+        ]
+        queued = self._board.queue.run_all(works)
         outcomes = [_attempt(done.get_result) for done in queued]
         for job, outcome in zip(jobs, outcomes, strict=True):
             if not isinstance(outcome, Exception) and outcome.id == job.id:
@@ -566,11 +577,18 @@ class SubmissionService:
         return outcomes
 
     def _queue_job(
-        self, job: _ScoredSubmission
+        self, job: _ScoredSubmission, recorded: Callable[[], None]
     ) -> tuple[Callable[[BookTransaction], _RecordedAnswer], Prefetch]:
         """Return the work of a submission in a transaction, and the statements that it needs."""
+
+        def record(transaction: BookTransaction) -> _RecordedAnswer:
+            try:
+                return self._record_in_transaction(transaction, job)
+            finally:
+                recorded()
+
         return (
-            lambda transaction: self._record_in_transaction(transaction, job),
+            record,
             lambda book: [
                 board_and_team_statement(book, job.checked.team.number, job.checked.request.sender),
                 *self._board.book.statements_for(book, job.questions[0]),

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _MAX_PAGES = 64
 _MAX_BATCH = 64  # calls
+_MIN_BESIDE = 4  # calls in a batch that starts before the last one has ended
 _GATHER_SECONDS = 0.003  # that a batch waits for submissions that are being read
 _BUSY = 4  # requests under way, from which on others are about to come
 _MAX_BATCHED_BYTES = 2**17  # of numbers; more of them, and texts, are scored in parallel
@@ -91,6 +92,18 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 
 
+class _Batch(Generic[Argument, Result]):
+    """Calls that run together; ``lets_next_start`` is True when they only wait for a disk."""
+
+    def __init__(self, calls: list[tuple[Argument, asyncio.Future[Result]]]) -> None:
+        self.calls = calls
+        self.lets_next_start = False
+
+    def is_passed_by(self, waiting: Sequence[object]) -> bool:
+        """Return whether calls that wait start now: smaller batches would take longer in all."""
+        return self.lets_next_start and len(waiting) >= max(len(self.calls), _MIN_BESIDE)
+
+
 class Batches(Generic[Key, Argument, Result]):
     """Runs calls in threads; those with one key that arrive during a batch are the next batch.
 
@@ -102,7 +115,9 @@ class Batches(Generic[Key, Argument, Result]):
     threads
         Run the batches.
     run
-        Gets a key and the arguments of its calls; returns their results and exceptions.
+        Gets a key, the arguments of its calls and a function; returns their results and exceptions.
+        It may call the function, in its thread, when it only waits for a disk. Then the next batch
+        of the key starts beside it, if as many calls wait.
     seconds
         How long a batch waits for calls at most.
     about_to_come
@@ -112,14 +127,15 @@ class Batches(Generic[Key, Argument, Result]):
     def __init__(
         self,
         threads: Executor,
-        run: Callable[[Key, list[Argument]], Sequence[Result | Exception]],
+        run: Callable[[Key, list[Argument], Callable[[], None]], Sequence[Result | Exception]],
         seconds: float = _GATHER_SECONDS,
         about_to_come: Callable[[], int] = int,
     ) -> None:
         self._threads, self._run, self._seconds = threads, run, seconds
         self._about_to_come = about_to_come
         self._waiting: dict[Key, list[tuple[Argument, asyncio.Future[Result]]]] = {}
-        """By the keys whose batches run or gather now."""
+        self._running: dict[Key, _Batch[Argument, Result]] = {}
+        """By key: the batch that was started last, until it ends."""
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         """By the keys whose batches gather now."""
         self._announced: Counter[Key] = Counter()
@@ -147,9 +163,10 @@ class Batches(Generic[Key, Argument, Result]):
     async def call(self, key: Key, argument: Argument) -> Result:
         """Return the result of a call."""
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        runs = key in self._waiting and key not in self._timers
         self._waiting.setdefault(key, []).append((argument, result))
-        if not runs:
+        if key in self._running:
+            self._start_beside(key)
+        else:
             self._start_or_gather(key)
         try:
             return await result
@@ -165,39 +182,50 @@ class Batches(Generic[Key, Argument, Result]):
             loop = asyncio.get_running_loop()
             self._timers[key] = loop.call_later(self._seconds, self._start, key)
 
+    def _start_beside(self, key: Key) -> None:
+        """Start the next batch of a key if the last one lets it and enough calls wait."""
+        running = self._running.get(key)
+        if running is not None and running.is_passed_by(self._waiting.get(key, ())):
+            self._start(key)
+
     def _start(self, key: Key) -> None:
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
-        calls = self._waiting[key]
-        batch, self._waiting[key] = calls[:_MAX_BATCH], calls[_MAX_BATCH:]
+        calls = self._waiting.pop(key)
+        if len(calls) > _MAX_BATCH:
+            self._waiting[key] = calls[_MAX_BATCH:]
+        batch = self._running[key] = _Batch(calls[:_MAX_BATCH])
         # Without a future of the executor, which takes as long as all the rest.
         self._threads.submit(self._run_batch, asyncio.get_running_loop(), key, batch)
 
     def _run_batch(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        key: Key,
-        batch: list[tuple[Argument, asyncio.Future[Result]]],
+        self, loop: asyncio.AbstractEventLoop, key: Key, batch: _Batch[Argument, Result]
     ) -> None:
+        def let_next_start() -> None:
+            batch.lets_next_start = True
+            if batch.is_passed_by(self._waiting.get(key, ())):
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._start_beside, key)
+
         try:
-            outcomes = self._run(key, [argument for argument, _ in batch])
+            arguments = [argument for argument, _ in batch.calls]
+            outcomes = self._run(key, arguments, let_next_start)
         except BaseException as error:  # noqa: BLE001 - raised for each call
-            outcomes = [error] * len(batch)  # type: ignore[list-item]
+            outcomes = [error] * len(batch.calls)  # type: ignore[list-item]
         with contextlib.suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(self._deliver, key, batch, outcomes)
 
     def _deliver(
-        self,
-        key: Key,
-        batch: list[tuple[Argument, asyncio.Future[Result]]],
-        outcomes: Sequence[Result | Exception],
+        self, key: Key, batch: _Batch[Argument, Result], outcomes: Sequence[Result | Exception]
     ) -> None:
-        waiting = [call for call in self._waiting.pop(key) if not call[1].done()]
-        if waiting:
-            self._waiting[key] = waiting
-            self._start_or_gather(key)
-        for (_, result), outcome in zip(batch, outcomes, strict=True):
+        if self._running.get(key) is batch:
+            del self._running[key]
+            waiting = [call for call in self._waiting.pop(key, ()) if not call[1].done()]
+            if waiting:
+                self._waiting[key] = waiting
+                self._start_or_gather(key)
+        for (_, result), outcome in zip(batch.calls, outcomes, strict=True):
             if result.done():  # cancelled, because the server stops
                 continue
             if isinstance(outcome, BaseException):
@@ -213,7 +241,9 @@ def _attempt(read: Callable[[], Result]) -> Result | Exception:
         return error
 
 
-def _read_once(_: Hashable, reads: list[Callable[[], Result]]) -> list[Result | Exception]:
+def _read_once(
+    _: Hashable, reads: list[Callable[[], Result]], __: Callable[[], None]
+) -> list[Result | Exception]:
     """Read once for all calls, each of which was made before."""
     return [_attempt(reads[0])] * len(reads)
 
@@ -308,7 +338,9 @@ class ServerContext:
         result: Result = await self._authorizations.call(slug, _Authorization(request, work))
         return result
 
-    def _authorize_all(self, slug: str, calls: list[_Authorization]) -> list[Any]:
+    def _authorize_all(
+        self, slug: str, calls: list[_Authorization], _: Callable[[], None]
+    ) -> list[Any]:
         reading: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if self.boards.storage.reads_ahead:
             hashes = [self.authenticator.token_hash(call.request) for call in calls]
