@@ -24,6 +24,7 @@ from ladderboard.ledger import (
     SqliteStorage,
     digest,
 )
+from ladderboard.ledger._storage._sql import WriteView
 from support.books import (
     KEY,
     MECHANISM,
@@ -99,6 +100,34 @@ def test_releases_are_those_of_a_session_on_the_same_tape(book):
         expected = session.ask(risk=risk, context=submission_digest(number))
         assert book.ask(make_question(number, risk)).release == expected
     assert book.check() == 6
+
+
+def test_a_question_is_looked_up_again_unless_all_that_was_committed_since_is_known(
+    book, database, monkeypatch
+):
+    def looked_up(number, risk):
+        with book.reading() as view:
+            return make_question(number, risk)._replace(unanswered_at=view.chain_state().head)
+
+    looked_up_keys = []
+    find = WriteView.find_by_dedupe_key
+    monkeypatch.setattr(
+        WriteView,
+        "find_by_dedupe_key",
+        lambda view, key: looked_up_keys.append(key) or find(view, key),
+    )
+    first, second, third = (looked_up(number, 0.5) for number in (1, 2, 3))
+    assert [book.ask(question).repeated for question in (first, second)] == [False, False]
+    assert not looked_up_keys  # the second one is another than the first
+    assert book.ask(third).repeated is False
+    assert len(looked_up_keys) == 1  # two commits since
+    fourth = looked_up(4, 0.4)
+    assert [book.ask(fourth).repeated for _ in range(2)] == [False, True]
+    fifth = looked_up(5, 0.4)
+    other = Book(database.open(), "b", high_water=database.water)
+    assert other.ask(make_question(5, 0.4)).repeated is False
+    assert book.ask(fifth).repeated is True
+    assert book.check() == 5
 
 
 SHARING = lb.GrowingLadder(step=0.2, accounts=3, sharing=0.5, sharing_cap=4)

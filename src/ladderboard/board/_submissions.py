@@ -381,6 +381,7 @@ class SubmissionService:
         with self._board.book.reading_latest() as view:
             if view.reads_ahead:
                 view.read_ahead(self._statements_before_scoring(view.book_id, requests))
+            view.chain_state()  # so that the transaction need not look up again what is new
             checked = [_attempt(self._check, view, request) for request in requests]
         scored = [
             _attempt(self._score, item)

@@ -266,6 +266,7 @@ class Book(BookContext):
         except BaseException:
             self.forget_ladder_numbers()
             raise
+        transaction.note_commit()
         self._last_state = transaction.chain_state
         self._advance_mark(transaction.chain_state)
 

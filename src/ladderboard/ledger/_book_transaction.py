@@ -37,7 +37,7 @@ from ladderboard.ledger._gate import (
 from ladderboard.ledger._storage import question_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Collection, Hashable
 
     from numpy.typing import NDArray
 
@@ -166,6 +166,14 @@ class LedgerEnvironment:
         return self.moment(view).now
 
 
+class LastCommit(NamedTuple):
+    """The heads of the chain before and after a transaction, and the dedupe keys that it added."""
+
+    before: bytes
+    after: bytes
+    keys: Collection[bytes]
+
+
 class BookContext:
     """What every operation on a book needs: its name and opening, its keys and its ladders."""
 
@@ -189,6 +197,8 @@ class BookContext:
 
         While that is the head, no entry has the key: one is stored together with its entry only.
         """
+        self.last_commit = LastCommit(b"", b"", frozenset())
+        """What the last transaction of this process added."""
         self.last_gate: tuple[bytes, GateState] = (b"", GateState())
         """A head of the chain, and the state of the gate then, which changes with an entry only."""
         self._numbers = {"": 0}
@@ -354,9 +364,7 @@ class BookTransaction:
             self._book.hash_idempotency_key(question),
         )
         if idempotency_dedupe_key is None and (
-            self._is_unanswered(dedupe_key)
-            # Nothing was committed since it was looked up.
-            or (question.unanswered_at == self._first_head and not self.view.has_added(dedupe_key))
+            self._is_unanswered(dedupe_key) or self._is_unanswered_since(question, dedupe_key)
         ):
             return None
         answer = find_recorded_answer(
@@ -373,6 +381,21 @@ class BookTransaction:
     def _is_unanswered(self, dedupe_key: bytes) -> bool:
         """Return whether a key was looked up since the last entry, and there was no entry."""
         return self._book.last_unanswered == (dedupe_key, self.chain_state.head)
+
+    def _is_unanswered_since(self, question: ScoredQuestion, dedupe_key: bytes) -> bool:
+        """Return whether all that was committed since a question was looked up is known."""
+        before, after, keys = self._book.last_commit
+        if question.unanswered_at != self._first_head and (
+            (question.unanswered_at, self._first_head) != (before, after) or dedupe_key in keys
+        ):
+            return False
+        return not self.view.has_added(dedupe_key)
+
+    def note_commit(self) -> None:
+        """Remember what was added, once it is committed."""
+        self._book.last_commit = LastCommit(
+            self._first_head, self.chain_state.head, self.view.added_keys
+        )
 
     def _ask_and_record(self, question: ScoredQuestion) -> RecordedAnswer:
         book, view = self._book, self.view

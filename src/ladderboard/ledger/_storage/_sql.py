@@ -18,7 +18,7 @@ from ladderboard.errors import InvalidSetting, InvalidState
 from ladderboard.ledger._storage._schema import migrate_module, module_format
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ladderboard.ledger._storage._pool import Connection, Pool, Prefetch
     from ladderboard.ledger._storage._schema import SchemaModule
@@ -433,6 +433,11 @@ class WriteView(ReadView):
             return self._added_keys[key]
         rows = self.query_prefetched(_SELECT_BY_DEDUPE_KEY, (self.book_id, check_bytes(key)))
         return _checked_type(rows[0][0], int) if rows else None
+
+    @property
+    def added_keys(self) -> Collection[bytes]:
+        """The keys that this transaction has recorded."""
+        return self._added_keys.keys()
 
     def has_added(self, key: bytes) -> bool:
         """Return whether this transaction has recorded a key."""
