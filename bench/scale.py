@@ -24,6 +24,9 @@ What profiles showed (py-spy and cProfile, as processor time):
   be 1.3 times one SQLite process (1.22, and 0.7 in parsers, which have the other core), two
   workers on two cores would need 1.9 ms with the load generator's 0.3; parsers and database take
   1.2 of them. Several boards in one transaction would come next.
+  On SQLite a batch of submissions starts beside one that waits for the disk (bench/server.py).
+  With two workers on PostgreSQL that gained nothing to one board, p99 rose by half, and to 16
+  boards it took a tenth more processor time, so there the next batch waits.
 - Lists: one statement reads the version of every board, and summaries of boards that have not
   changed are reused. Public requests for the same list that wait share one reading, so 16 at once
   cost 0.2 ms of processor time each, as one board does; they cost 0.75 (100 boards as JSON) and

@@ -172,7 +172,7 @@ class Board(BoardContext):
         return self.submissions.submit(caller, incoming, team, authorized)
 
     def submit_all(
-        self, requests: Sequence[SubmissionRequest], recorded: Callable[[], None]
+        self, requests: Sequence[SubmissionRequest], recorded: Callable[[], None] = lambda: None
     ) -> list[SubmissionAnswer | Exception]:
         """Answer submissions together; see ``SubmissionService.submit_all``."""
         return self.submissions.submit_all(requests, recorded)

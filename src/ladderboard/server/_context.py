@@ -293,7 +293,7 @@ class ServerContext:
         self.pages = PageCache()
         self._threads = ThreadPoolExecutor(settings.threads, "board-reader")
         self._writers = ThreadPoolExecutor(settings.threads, "board-writer")
-        self._submissions = Batches(self._writers, Board.submit_all)
+        self._submissions = Batches(self._writers, self._submit_all)
         self._authorizations: Batches[str, _Authorization, Any] = Batches(
             self._threads,
             self._authorize_all,
@@ -329,6 +329,16 @@ class ServerContext:
         if values.nbytes > _MAX_BATCHED_BYTES or values.dtype.kind == "T":
             return await self.run_in_thread(board.submit, *request, write=True)
         return await self._submissions.call(board, request)
+
+    def _submit_all(
+        self,
+        board: Board,
+        requests: list[SubmissionRequest],
+        let_next_start: Callable[[], None],
+    ) -> list[SubmissionAnswer | Exception]:
+        if self.boards.storage.reads_ahead:  # a server's commit is short, and its workers compete
+            return board.submit_all(requests)
+        return board.submit_all(requests, let_next_start)
 
     async def authorize_upload(
         self, slug: str, request: Request, work: Callable[..., Result], *arguments: object
