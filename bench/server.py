@@ -28,9 +28,9 @@ What profiles of a submission showed, as milliseconds of processor time on a bus
   has waited for its own submission before: two thread switches and three statements less, 0.2.
 - Parsers that poll for a moment before they sleep need no waking, but take time from the others.
 - A batch held back the next one while it waited for the disk. Now the next one starts beside it,
-  if as many submissions wait as the first one had: a fifth more a second on a busy disk (422 to
-  347, medians of interleaved runs), p99 a fifth less, and no more processor time. If it starts
-  however few wait, threads change half as often again, and take a tenth more time.
+  if as many submissions wait as the first one had. In six interleaved runs on a busy machine that
+  gave 17% more a second (median; -8% to 31%) and a p99 a fifth less, at about the same processor
+  time. If it starts however few wait, threads change half as often again and take a tenth more.
 - A submission was looked up by its key twice, before scoring and in the transaction, which now
   knows what was committed in between: 3 to 4% of the server's time, 1 of 3 reads.
 - Not done yet, by what it could gain with Python's lock: header and body of the answer written at
