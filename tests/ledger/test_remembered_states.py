@@ -90,6 +90,7 @@ def test_few_statements_are_needed_while_nothing_else_commits(path):
 def test_a_question_that_another_connection_asked_meanwhile_is_answered_once(path, monkeypatch):
     first, second = lb.Holdout.open(path), lb.Holdout.open(path)
     first.ask(predictions(90))
+    first._scorer.is_quick = False  # a quick one is scored in the transaction
     evidence, replies = type(first._scorer).evidence, []
 
     def ask_elsewhere_first(scorer, submission, book):
@@ -110,6 +111,7 @@ def test_a_look_that_another_connection_took_meanwhile_is_answered_once(tmp_path
     first = lb.Gate.create(path, LABELS, looks=9)
     first.promote(predictions(90))
     second = lb.Gate.open(path)
+    first._scorer.is_quick = False
     losses, verdicts = lb.Gate._losses, []
 
     def check_elsewhere_first(gate, submission):

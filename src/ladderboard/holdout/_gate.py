@@ -221,27 +221,29 @@ class Gate(OpenFile):
         """
         margin = self._margin if margin is None else read_margin(margin)
         submission = self._scorer.read(predictions, format=format)
-        # Before anything is scored, so that the time of a refusal does not depend on labels.
         nonce = self._scorer.nonce()
-        recorded, state = self._book.find_look(submission.digest, margin, nonce)
-        if recorded is None:
-            identical = self._identical(submission, margin, state)
-            if identical is not None:
-                return identical
-            losses = self._losses(submission)
-            decide = partial(self._decide, values=submission.compact, losses=losses, margin=margin)
-            recorded = self._book.look(ScoredLook(submission.digest, margin, decide, nonce))
-        return self._verdict(recorded)
 
-    def _identical(
-        self, submission: AlignedPredictions, margin: float, state: GateState
-    ) -> Verdict | None:
-        """Return the verdict on the incumbent's own predictions, which needs no labels.
+        def find() -> RecordedLook | GateState | None:
+            recorded, state = self._book.find_look(submission.digest, margin, nonce)
+            return state if self._is_incumbent(submission, state) else recorded
 
-        None for other predictions, and for scores: whether those are equal is data.
+        def look(score: Callable[[], NDArray[Any]]) -> RecordedLook | GateState:
+            decide = partial(self._decide, submission=submission, score=score, margin=margin)
+            return self._book.look(ScoredLook(submission.digest, margin, decide, nonce))
+
+        outcome = self._answer(find, lambda: self._losses(submission), look)
+        if isinstance(outcome, GateState):
+            return self._verdict_on_incumbent(outcome, margin)
+        return self._verdict(outcome)
+
+    def _is_incumbent(self, submission: AlignedPredictions, state: GateState) -> bool:
+        """Return whether predictions are the incumbent's own, for which no labels are needed.
+
+        False for scores: whether those are equal is data.
         """
-        if not self._takes_predictions or submission.digest != state.submission:
-            return None
+        return self._takes_predictions and submission.digest == state.submission
+
+    def _verdict_on_incumbent(self, state: GateState, margin: float) -> Verdict:
         return Verdict(
             outcome="not_worse",
             look=0,
@@ -261,16 +263,22 @@ class Gate(OpenFile):
         chain_state: ChainState,
         read_incumbent: Callable[[], bytes],
         *,
-        values: NDArray[Any],
-        losses: NDArray[Any],
+        submission: AlignedPredictions,
+        score: Callable[[], NDArray[Any]],
         margin: float,
-    ) -> LookDecision:
-        """Return the verdict on scored predictions, in the transaction that records it."""
+    ) -> LookDecision | None:
+        """Return the verdict on predictions, in the transaction that records it.
+
+        None for the incumbent's own.
+        """
+        if self._is_incumbent(submission, state):
+            return None
+        losses = score()
         nats = look_nats(self._book.mechanism, self._book.opening["rules"], state, chain_state)
         rival, rival_losses = self._incumbent(state, read_incumbent)
         differing = None
         if self._takes_predictions:
-            differing = _count_differing(values, rival)
+            differing = _count_differing(submission.compact, rival)
         test = self._test
         evidence = test.measure(
             rival_losses,

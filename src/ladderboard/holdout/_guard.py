@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -206,21 +207,20 @@ class Holdout(OpenFile):
             training = _settings.number("training", training, at_least=0, at_most=1)
         name = ladder or self._name
         submission = self._scorer.read(predictions, training=training, format=format)
-        # Before anything is scored, so that the time of a refusal or a repeated answer does not
-        # depend on labels.
         nonce = self._scorer.nonce()
-        outcome = book.find_duplicate(submission.digest, name, nonce=nonce)
-        if outcome is None:
+        question = ScoredQuestion(
+            submission.digest, math.nan, training=training, ladder=name, nonce=nonce
+        )
+
+        def score() -> ScoredQuestion:
             _check_training(book.mechanism, training)
-            outcome = book.ask(
-                ScoredQuestion(
-                    submission=submission.digest,
-                    training=training,
-                    ladder=name,
-                    nonce=nonce,
-                    **self._scorer.evidence(submission, book),
-                )
-            )
+            return question._replace(**self._scorer.evidence(submission, book))
+
+        outcome = self._answer(
+            lambda: book.find_duplicate(submission.digest, name, nonce=nonce),
+            score,
+            lambda score: book.ask(question, score),
+        )
         release, shown = outcome.release, self._shown
         meter = Meter.of(book, outcome.chain_state)
         remaining = meter.remaining

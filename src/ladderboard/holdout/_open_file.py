@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ladderboard.errors import BrokenLedger, InvalidSetting
+from ladderboard.errors import BrokenLedger, InvalidSetting, StorageFailed
 from ladderboard.files import DeclaredColumns
 from ladderboard.holdout._export import write_guard_bundle
 from ladderboard.holdout._file import SAMPLE, GuardFile
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ladderboard.ledger import Book, ChainHead, LedgerEnvironment
     from ladderboard.losses import Loss
     from ladderboard.mechanisms import Mechanism
+
+Score = TypeVar("Score")
+Answer = TypeVar("Answer")
 
 
 class OpenFile:
@@ -90,6 +93,31 @@ class OpenFile:
         file = guard_file(path, key_file, loss, mechanism, environment)
         source = None if copy is None else Path(copy).absolute()
         return cls(*file.restore(charge, source), file)
+
+    def _answer(
+        self,
+        find: Callable[[], Answer | None],
+        score: Callable[[], Score],
+        ask: Callable[[Callable[[], Score]], Answer],
+    ) -> Answer:
+        """Return the answer that ``find`` finds, or score predictions and ``ask``.
+
+        Nothing is scored before it is known that there is no answer and no refusal, so that their
+        time does not depend on labels. What takes long is scored before the transaction.
+        """
+        if self._scorer.is_quick:
+            try:
+                return ask(score)
+            except StorageFailed as failed:  # an answer can be read where nothing can be written
+                answer = None if failed.uncertain else find()
+                if answer is None:
+                    raise
+                return answer
+        answer = find()
+        if answer is None:
+            scored = score()
+            answer = ask(lambda: scored)
+        return answer
 
     @property
     def loss(self) -> Loss:

@@ -45,6 +45,7 @@ ALIGNED_FORMAT = "aligned"
 _DEFAULT = Limits()
 _DIGITS = 12
 _LEAST_BETA = 1e-99
+_FEW_EXAMPLES = 100_000  # to compare them as bytes takes 50 us
 _NONCE_BYTES = 16
 
 
@@ -188,6 +189,9 @@ class Scorer:
 
         So equal scores are different questions: that they are equal depends on the labels.
         """
+        is_few = len(self._labels) <= _FEW_EXAMPLES
+        self.is_quick = is_few and self._compact is not None and not self._is_custom_loss
+        """Whether scoring is so quick that others may wait for it."""
         self._prover: RecordProver | None = None  # of the scorer's only book
 
     def _converter(self, read_by: Loss) -> Callable[[NDArray[Any]], NDArray[Any]]:

@@ -40,7 +40,7 @@ from ladderboard.ledger._chain import (
     verify_chain,
 )
 from ladderboard.ledger._commitments import NoEncryption
-from ladderboard.ledger._gate import GateState
+from ladderboard.ledger._gate import GateState, RecordedLook
 from ladderboard.ledger._high_water import Position
 from ladderboard.ledger._storage import COPY, EMPTY_CHAIN
 from ladderboard.mechanisms import Mechanism, VisibleChange
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from ladderboard.ledger._chain import Receipt
     from ladderboard.ledger._commitments import Encryption, Opening
-    from ladderboard.ledger._gate import RecordedLook, ScoredLook
+    from ladderboard.ledger._gate import ScoredLook
     from ladderboard.ledger._high_water import HighWaterMark
     from ladderboard.ledger._storage import ChainState, Prefetch, ReadView, Storage, WriteView
 
@@ -270,8 +270,10 @@ class Book(BookContext):
         self._last_state = transaction.chain_state
         self._advance_mark(transaction.chain_state)
 
-    def ask(self, question: ScoredQuestion) -> RecordedAnswer:
-        """Answer a question exactly once, in one transaction.
+    def ask(
+        self, question: ScoredQuestion, score: Callable[[], ScoredQuestion] | None = None
+    ) -> RecordedAnswer:
+        """Answer a question exactly once, in one transaction; ``score`` is called in it.
 
         If the database did not confirm the commit, the answer is looked up; the question is never
         asked a second time.
@@ -279,7 +281,7 @@ class Book(BookContext):
         outcome = None
         try:
             with self.transaction() as transaction:
-                outcome = transaction.ask(question)
+                outcome = transaction.ask(question, score=score)
         except (DiskFull, ReadOnly) as error:
             raise _explain_unused(error) from error
         except StorageFailed as failed:
@@ -308,8 +310,11 @@ class Book(BookContext):
             with self.transaction() as transaction:  # nothing changes if the first succeeded
                 return transaction.promote(submission, predictions)
 
-    def look(self, look: ScoredLook) -> RecordedLook:
-        """Answer a look exactly once, in one transaction; see ``ask``."""
+    def look(self, look: ScoredLook) -> RecordedLook | GateState:
+        """Answer a look exactly once, in one transaction; see ``ask``.
+
+        Returns the state of the gate if no look was needed.
+        """
         outcome = None
         try:
             with self.transaction() as transaction:
@@ -317,7 +322,7 @@ class Book(BookContext):
         except (DiskFull, ReadOnly) as error:
             raise _explain_unused(error, "look") from error
         except StorageFailed as failed:
-            if not failed.uncertain or outcome is None:
+            if not failed.uncertain or not isinstance(outcome, RecordedLook):
                 raise
             key = outcome.dedupe_key
             outcome = self._find_unconfirmed(
@@ -360,8 +365,8 @@ class Book(BookContext):
     ) -> RecordedAnswer | None:
         """Return the answer that a submission got before; refuse if no question may be asked.
 
-        Called before scoring, to save its cost. ``ask`` checks again, since others may have asked
-        in between.
+        For questions that take long to score: called before, outside of the transaction. ``ask``
+        checks again, since others may have asked in between.
         """
         key = self.dedupe_key(
             ScoredQuestion(submission, 0, ladder=ladder, asker=asker, nonce=nonce)

@@ -341,17 +341,35 @@ class BookTransaction:
         now, local = self.now, self._book.environment.clock()
         return Moment(self.chain_state, now, local if self._now is None else self._now, local)
 
-    def ask(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
-        """Answer a question, or return its earlier answer; ``budget`` is the amended one."""
-        answer = self.find_duplicate(question)
-        return self.answer(question, budget=budget) if answer is None else answer
+    def ask(
+        self,
+        question: ScoredQuestion,
+        *,
+        budget: int | None = None,
+        score: Callable[[], ScoredQuestion] | None = None,
+    ) -> RecordedAnswer:
+        """Answer a question, or return its earlier answer; ``budget`` is the amended one.
 
-    def answer(self, question: ScoredQuestion, *, budget: int | None = None) -> RecordedAnswer:
+        ``score`` is called if the question has no answer and is not refused. It returns the same
+        question with its risk.
+        """
+        answer = self.find_duplicate(question)
+        return self.answer(question, budget=budget, score=score) if answer is None else answer
+
+    def answer(
+        self,
+        question: ScoredQuestion,
+        *,
+        budget: int | None = None,
+        score: Callable[[], ScoredQuestion] | None = None,
+    ) -> RecordedAnswer:
         """Answer a question that has no answer yet, as ``find_duplicate`` returned."""
         book = self._book
         if not question.metric:
             refuse_if_budget_spent(self.chain_state, book.budget if budget is None else budget)
         book.refuse_ladder(self.view, self.chain_state, question.ladder)
+        if score is not None:
+            question = score()
         new_answer = self._ask_and_record(question)
         for key in book.dedupe_keys(question):
             self.view.add_dedupe_key(key, new_answer.entry_number, defer=True)
@@ -486,8 +504,8 @@ class BookTransaction:
         self._keep_gate(gate)
         return gate
 
-    def look(self, look: ScoredLook) -> RecordedLook:
-        """Answer a look, or return its earlier answer."""
+    def look(self, look: ScoredLook) -> RecordedLook | GateState:
+        """Answer a look, or return its earlier answer; the gate's state if it needs no look."""
         book, view = self._book, self.view
         gate = book.read_gate(view)
         refuse_without_incumbent(gate)
@@ -497,6 +515,8 @@ class BookTransaction:
             return answer
         refuse_if_budget_spent(self.chain_state, book.budget, "looks")
         decision = look.decide(gate, self.chain_state, lambda: book.read_incumbent(view))
+        if decision is None:
+            return gate
         fields = {
             "look": gate.looks + self.chain_state.charged + 1,
             "incumbent": gate.incumbent,

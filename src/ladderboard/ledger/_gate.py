@@ -98,14 +98,14 @@ class ScoredLook(NamedTuple):
         Of "not worse".
     decide
         Called in the transaction, with the states of gate and chain and a function that returns
-        the incumbent's stored predictions; returns the decision.
+        the incumbent's stored predictions; returns the decision, or None if no look is needed.
     nonce
         As of a ``ScoredQuestion``: random bytes for scores.
     """
 
     submission: bytes
     margin: float
-    decide: Callable[[GateState, ChainState, Callable[[], bytes]], LookDecision]
+    decide: Callable[[GateState, ChainState, Callable[[], bytes]], LookDecision | None]
     nonce: bytes = b""
 
 
