@@ -152,7 +152,7 @@ class Commitment(NamedTuple):
     @property
     def hash(self) -> bytes:
         """The hash, which is published."""
-        return digest(self.domain, _ENCODER.encode(self.content, self.salt))
+        return _ENCODER.digest(self.domain, self.content, self.salt)
 
     def opens(self, published: bytes) -> bool:
         """Return whether a published hash commits to this content."""

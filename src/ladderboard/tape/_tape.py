@@ -97,17 +97,21 @@ class Stream:
 
     def take(self, count: int) -> bytes:
         """Return the next ``count`` bytes."""
-        end = self._at + count
-        while end > len(self._buffer):
+        if self._at + count > len(self._buffer):
+            self._refill(count)
+        start = self._at
+        self._at = end = start + count
+        return self._buffer[start:end]
+
+    def _refill(self, count: int) -> None:
+        """Make the next ``count`` bytes available, at the start of the buffer."""
+        buffer = self._buffer[self._at :]
+        while len(buffer) < count:
             block = self._keyed.copy()
             block.update(self._next.to_bytes(4, "big"))
-            self._buffer = self._buffer[self._at :] + block.digest()
-            end -= self._at
-            self._at = 0
+            buffer += block.digest()
             self._next += 1
-        taken = self._buffer[self._at : end]
-        self._at = end
-        return taken
+        self._buffer, self._at = buffer, 0
 
     def uniform_below(self, bound: int) -> int:
         """Return an exactly uniform integer in 0 .. bound - 1.
@@ -116,19 +120,32 @@ class Stream:
         while the result is not below the bound.
         """
         bits = (bound - 1).bit_length()
-        count = (bits + 7) >> 3
-        mask = (1 << bits) - 1
+        drawn = bound
+        while drawn >= bound:
+            drawn = int.from_bytes(self.take((bits + 7) >> 3), "big") & ((1 << bits) - 1)
+        return drawn
+
+    def first_failure(self, numerator: int, denominator: int, k: int) -> int:
+        """Return the first k, from this one on, at which Bernoulli(ratio/k) fails.
+
+        The same as ``uniform_below(denominator * k) < numerator`` for each k, without its calls.
+        """
+        buffer, at, bound = self._buffer, self._at, denominator * k
         while True:
-            start = self._at
-            end = start + count
-            if end <= len(self._buffer):  # the same as take(), inlined for speed
-                taken = self._buffer[start:end]
-                self._at = end
-            else:
-                taken = self.take(count)
-            drawn = int.from_bytes(taken, "big") & mask
-            if drawn < bound:
-                return drawn
+            bits = (bound - 1).bit_length()
+            end = at + ((bits + 7) >> 3)
+            if end > len(buffer):
+                self._at = at
+                self._refill(end - at)
+                buffer, at, end = self._buffer, 0, end - at
+            drawn = int.from_bytes(buffer[at:end], "big") & ((1 << bits) - 1)
+            at = end
+            if drawn < numerator:
+                k += 1
+                bound += denominator
+            elif drawn < bound:
+                self._at = at
+                return k
 
     def bernoulli_exp_one(self) -> bool:
         """Return True with probability 1/e: Alg. 1 for a ratio of 1, a byte for each trial.
@@ -138,19 +155,19 @@ class Stream:
         """
         buffer, at = self._buffer, self._at
         if at + _FEW_BYTES > len(buffer):
-            return _bernoulli_exp_from(self, 1, 1, 1)
+            return self.first_failure(1, 1, 1) % 2 == 1
         for k, mask in _FEW_TRIALS:
             drawn = k
             while drawn >= k:  # in two of three cases, at most
                 drawn = buffer[at] & mask
                 at += 1
                 if at == len(buffer):
-                    return _bernoulli_exp_from(self, 1, 1, 1)  # begin again with more bytes
+                    return self.first_failure(1, 1, 1) % 2 == 1  # begin again with more bytes
             if drawn:
                 self._at = at
                 return k % 2 == 1
         self._at = at
-        return _bernoulli_exp_from(self, 1, 1, _FEW_TRIALS[-1][0] + 1)
+        return self.first_failure(1, 1, _FEW_TRIALS[-1][0] + 1) % 2 == 1
 
 
 def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
@@ -159,18 +176,7 @@ def bernoulli_exp(stream: Stream, numerator: int, denominator: int) -> bool:
     for _ in range(units):
         if not stream.bernoulli_exp_one():
             return False
-    return not rest or _bernoulli_exp_from(stream, rest, denominator, 1)
-
-
-def _bernoulli_exp_from(stream: Stream, numerator: int, denominator: int, k: int) -> bool:
-    """Go on with Alg. 1, for a ratio in (0, 1], at the trial with Bernoulli(ratio/k).
-
-    The first K that fails is odd with probability exp(-ratio).
-    """
-    below = stream.uniform_below
-    while below(denominator * k) < numerator:
-        k += 1
-    return k % 2 == 1
+    return not rest or stream.first_failure(rest, denominator, 1) % 2 == 1
 
 
 def discrete_laplace(stream: Stream, numerator: int, denominator: int = 1) -> int:
@@ -180,7 +186,7 @@ def discrete_laplace(stream: Stream, numerator: int, denominator: int = 1) -> in
     """
     while True:
         low = stream.uniform_below(numerator)
-        if low and not _bernoulli_exp_from(stream, low, numerator, 1):
+        if low and stream.first_failure(low, numerator, 1) % 2 == 0:
             continue
         high = 0
         while stream.bernoulli_exp_one():
