@@ -115,7 +115,6 @@ class Book(BookContext):
         elif mechanism.describe() != opening["mechanism"]:
             raise InvalidSetting("This book was started with another mechanism.")
         self._is_past_mark = not allow_stale  # as far as the last transaction has seen
-        self._last_state: ChainState | None = None  # after the last transaction
         self._changes: tuple[VisibleChange, ...] = ()
         self._changes_lock = Lock()
         self.mechanism: Mechanism = mechanism
@@ -267,7 +266,6 @@ class Book(BookContext):
             self.forget_ladder_numbers()
             raise
         transaction.note_commit()
-        self._last_state = transaction.chain_state
         self._advance_mark(transaction.chain_state)
 
     def ask(
@@ -350,7 +348,6 @@ class Book(BookContext):
             if answer is None:
                 chain_state = view.chain_state()
                 refuse_if_budget_spent(chain_state, self.budget, "looks")
-                self.last_unanswered = key, chain_state.head
             return answer
 
         return self._look_up(find, "look"), gate
@@ -378,7 +375,6 @@ class Book(BookContext):
                 chain_state = view.chain_state()
                 refuse_if_budget_spent(chain_state, self.budget)
                 self.refuse_ladder(view, chain_state, ladder)
-                self.last_unanswered = key, chain_state.head
             return answer
 
         return self._look_up(find, "question")
@@ -391,8 +387,7 @@ class Book(BookContext):
         transaction is needed either.
         """
         if self._is_past_mark:
-            latest = self.storage.read_latest(self.name, self._last_state)
-            with suppress(LadderboardError), latest as view:
+            with suppress(LadderboardError), self.storage.read_latest(self.name) as view:
                 if find(view) is None:
                     return None
         try:

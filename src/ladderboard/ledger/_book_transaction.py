@@ -192,11 +192,6 @@ class BookContext:
         self.ladder_sessions = ladder_sessions
         self._hash_key = hash_key
         self._last_dedupe_key: tuple[tuple[Any, ...], bytes] = ((), b"")
-        self.last_unanswered = (b"", b"")
-        """A dedupe key that no entry had, and the head of the chain then.
-
-        While that is the head, no entry has the key: one is stored together with its entry only.
-        """
         self.last_commit = LastCommit(b"", b"", frozenset())
         """What the last transaction of this process added."""
         self.last_gate: tuple[bytes, GateState] = (b"", GateState())
@@ -381,9 +376,7 @@ class BookTransaction:
             self._book.dedupe_key(question),
             self._book.hash_idempotency_key(question),
         )
-        if idempotency_dedupe_key is None and (
-            self._is_unanswered(dedupe_key) or self._is_unanswered_since(question, dedupe_key)
-        ):
+        if idempotency_dedupe_key is None and self._is_unanswered_since(question, dedupe_key):
             return None
         answer = find_recorded_answer(
             self.view, dedupe_key, idempotency_dedupe_key, by_key_only=bool(question.nonce)
@@ -395,10 +388,6 @@ class BookTransaction:
         ):
             self.view.add_dedupe_key(idempotency_dedupe_key, answer.entry_number)
         return answer
-
-    def _is_unanswered(self, dedupe_key: bytes) -> bool:
-        """Return whether a key was looked up since the last entry, and there was no entry."""
-        return self._book.last_unanswered == (dedupe_key, self.chain_state.head)
 
     def _is_unanswered_since(self, question: ScoredQuestion, dedupe_key: bytes) -> bool:
         """Return whether all that was committed since a question was looked up is known."""
@@ -510,7 +499,7 @@ class BookTransaction:
         gate = book.read_gate(view)
         refuse_without_incumbent(gate)
         key = book.look_key(gate.submission, look.margin, look.submission, look.nonce)
-        answer = None if self._is_unanswered(key) else find_recorded_look(view, key)
+        answer = find_recorded_look(view, key)
         if answer is not None:
             return answer
         refuse_if_budget_spent(self.chain_state, book.budget, "looks")

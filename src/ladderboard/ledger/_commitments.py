@@ -125,6 +125,11 @@ random_salt = partial(os.urandom, SALT_BYTES)
 """Returns a random salt; every commitment has its own."""
 
 
+def commitment_hash(domain: str, content: Any, salt: bytes) -> bytes:
+    """Return the hash of a ``Commitment`` with these fields."""
+    return _ENCODER.digest(domain, content, salt)
+
+
 class Commitment(NamedTuple):
     """A content that was committed to, with the salt that hides it.
 
@@ -152,7 +157,7 @@ class Commitment(NamedTuple):
     @property
     def hash(self) -> bytes:
         """The hash, which is published."""
-        return _ENCODER.digest(self.domain, self.content, self.salt)
+        return commitment_hash(*self)
 
     def opens(self, published: bytes) -> bool:
         """Return whether a published hash commits to this content."""
@@ -260,8 +265,11 @@ class SecretSide(NamedTuple):
         The packed form is padded, so that its size reveals nothing about risk and draws.
         """
         content = self.content
-        secret_hash = Commitment("secret", content, self.salt).hash
-        return self.submission_commitment.hash, secret_hash, pad(self._form(content), _BLOCK)
+        return (
+            commitment_hash("submission", self.submission, self.submission_salt),
+            commitment_hash("secret", content, self.salt),
+            pad(self._form(content), _BLOCK),
+        )
 
     def encode_opened(self) -> Encoded:
         """Return the form in which a bundle publishes it."""

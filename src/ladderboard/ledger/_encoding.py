@@ -46,24 +46,26 @@ def encode(value: Any) -> bytes:
     """
     kind = type(value)
     if kind is bytes:
-        return b"B" + _pack_length(len(value)) + value
-    if kind is int:
+        encoded = b"B" + _pack_length(len(value)) + value
+    elif kind is int:
         content = b"%d" % value
-        return b"I" + _pack_length(len(content)) + content
-    if kind is str:
+        encoded = b"I" + _pack_length(len(content)) + content
+    elif kind is str:
         content = value.encode("utf-8", "surrogatepass")
-        return b"S" + _pack_length(len(content)) + content
-    if kind is list or kind is tuple:
-        return b"L" + _pack_length(len(value)) + b"".join([encode(item) for item in value])
-    if kind is float:
+        encoded = b"S" + _pack_length(len(content)) + content
+    elif kind is list or kind is tuple:
+        encoded = b"L" + _pack_length(len(value)) + b"".join([encode(item) for item in value])
+    elif kind is float:
         if not isfinite(value):
             raise ValueError("A number that is not finite has no canonical form.")
-        return b"D" + _pack_double(value + 0.0)  # no negative zero
-    if kind is Encoded:
-        return bytes(value)
-    if value is None or value is True or value is False:
-        return _CONSTANT_TAGS[value]
-    return _encode_map(value)
+        encoded = b"D" + _pack_double(value + 0.0)  # no negative zero
+    elif kind is Encoded:
+        encoded = bytes(value)
+    elif value is None or value is True or value is False:
+        encoded = _CONSTANT_TAGS[value]
+    else:
+        encoded = _encode_map(value)
+    return encoded
 
 
 class MapEncoder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._commitments import Commitment
+from ladderboard.ledger._commitments import Commitment, commitment_hash
 from ladderboard.ledger._encoding import Encoded, MapEncoder, decode, encode, pad, unpad
 
 if TYPE_CHECKING:
@@ -143,9 +143,11 @@ class GateSecret(NamedTuple):
         The packed form is padded, so that its size reveals nothing.
         """
         content = Encoded(encode(self.content))
-        secret_hash = Commitment("look", content, self.salt).hash
-        packed = pad(_PACKED.encode(content, *self[1:]), _BLOCK)
-        return self.submission_commitment.hash, secret_hash, packed
+        return (
+            commitment_hash("submission", self.submission, self.submission_salt),
+            commitment_hash("look", content, self.salt),
+            pad(_PACKED.encode(content, *self[1:]), _BLOCK),
+        )
 
     def encode_opened(self) -> Encoded:
         """Return the form in which a bundle publishes it."""

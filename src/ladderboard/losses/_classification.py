@@ -310,7 +310,7 @@ class ZeroOne(Loss):
         """Right or wrong."""
         return "a prediction costs 0 if it is the label, and 1 if it is not"
 
-    @property
+    @cached_property
     def allowed(self) -> Classes | None:
         """The values that predictions may have; None if any."""
         return self.classes if isinstance(self.classes, tuple) else None

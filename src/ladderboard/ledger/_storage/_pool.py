@@ -193,6 +193,8 @@ class Connection(ABC):
         Rows to insert come first, so they must not be of a table that is also updated here.
         ``none_changed`` is what to say if it changes no row; None if that is no error.
         """
+        if self.broken:
+            self.execute(statement, values)  # refuses
         self._deferred.append(Deferred(statement, values, none_changed))
         if len(self._deferred) >= _MAX_DEFERRED:
             self._run_deferred()

@@ -74,10 +74,6 @@ _SELECT_BY_DEDUPE_KEY = "SELECT number FROM main.mark WHERE book = ? AND mark = 
 _SELECT_STATE_BY_DEDUPE_KEY = _SELECT_STATE.replace(
     "SELECT ", f"SELECT ({_SELECT_BY_DEDUPE_KEY}), ", 1
 )
-_SELECT_BY_DEDUPE_KEY_AND_NEXT = (
-    f"SELECT ({_SELECT_BY_DEDUPE_KEY}), EXISTS (SELECT 1 FROM main.entry WHERE place = ?)"  # noqa: S608
-)
-_SELECT_NEXT = "SELECT EXISTS (SELECT 1 FROM main.entry WHERE place = ?)"
 _SELECT_VALUE = "SELECT value FROM main.kept WHERE book = ? AND name = ?"
 _INSERT_ENTRY = (
     "INSERT INTO main.entry (place, kind, ladder, question, asker, hash, time, asked, changes, "
@@ -227,14 +223,12 @@ class ReadView(TableView):
         connection: Connection,
         book: int,
         known_state: ChainState | None = None,
-        last_state: ChainState | None = None,
     ) -> None:
         super().__init__(connection)
         self.book_id = book
         """The book's number in the database, for references from other tables."""
         self._first = book * _MAX_ENTRIES
         self._chain_state = known_state
-        self._last_state = last_state  # it is still that of the chain if no entry follows
         self._server_time: int | None = None
 
     def invalidate(self) -> None:
@@ -275,11 +269,6 @@ class ReadView(TableView):
 
     def chain_state(self) -> ChainState:
         """Return the state of the chain, which is stored with its last entry."""
-        last = self._last_state
-        if self._chain_state is None and last is not None:
-            self._last_state = None
-            if not self.query(_SELECT_NEXT, (self._first + last.entries,))[0][0]:
-                self._chain_state = last
         if self._chain_state is None:
             rows = self.query_prefetched(*state_statement(self.book_id))
             if rows:
@@ -372,16 +361,6 @@ class ReadView(TableView):
     def find_by_dedupe_key(self, key: bytes) -> int | None:
         """Return the number of the entry with this key; None if there is none."""
         values = (self.book_id, check_bytes(key))
-        last = self._last_state
-        if self._chain_state is None and last is not None:
-            following = (*values, self._first + last.entries)
-            ((number, is_followed),) = self._connection.query(
-                _SELECT_BY_DEDUPE_KEY_AND_NEXT, following
-            )
-            if not is_followed:
-                self._chain_state = last
-                return None if number is None else _checked_type(number, int)
-            self._last_state = None
         if self._chain_state is None:  # mostly needed next: one statement reads both
             place = (self._first, self._first + _MAX_ENTRIES)
             rows = self.query_with_state(_SELECT_STATE_BY_DEDUPE_KEY, (*values, *place))
@@ -622,16 +601,15 @@ class _ReadTransaction(AbstractContextManager[ReadView]):
 class _LatestRead(AbstractContextManager[ReadView]):
     """Reading without a transaction, which saves two statements; each sees the latest commit."""
 
-    def __init__(self, pool: Pool, book: str, last_state: ChainState | None) -> None:
+    def __init__(self, pool: Pool, book: str) -> None:
         self._pool = pool
         self._book = check_text(book)
-        self._last_state = last_state
 
     def __enter__(self) -> ReadView:
         self._connection = connection = self._pool.acquire_alone()
         try:
             number = _find_book(connection, self._book, write=False)
-            self._view = view = ReadView(connection, number, last_state=self._last_state)
+            self._view = view = ReadView(connection, number)
         except BaseException:
             self._pool.release(connection)
             raise
@@ -798,14 +776,9 @@ class Storage:
         """Begin to read a book, as it is now."""
         return _ReadTransaction(self._pool, book)
 
-    def read_latest(
-        self, book: str, last_state: ChainState | None = None
-    ) -> AbstractContextManager[ReadView]:
-        """Begin to read a book without a transaction: each statement sees the latest commit.
-
-        ``last_state`` is a state that the chain had. It is not read again if it is the latest.
-        """
-        return _LatestRead(self._pool, book, last_state)
+    def read_latest(self, book: str) -> AbstractContextManager[ReadView]:
+        """Begin to read a book without a transaction: each statement sees the latest commit."""
+        return _LatestRead(self._pool, book)
 
     def write_transaction(
         self, book: str, prefetch: Prefetch | None = None

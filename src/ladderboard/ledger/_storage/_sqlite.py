@@ -268,14 +268,6 @@ class SqliteConnection(Connection):
             self._break()
             raise translate_sqlite_error(error, self._path) from None
 
-    def defer(
-        self, statement: str, values: tuple[Any, ...], none_changed: str | None = None
-    ) -> None:
-        """Run a statement later; refuse it now if the connection is broken."""
-        if self.broken:
-            self.execute(statement, values)
-        super().defer(statement, values, none_changed)
-
     def drop_prefetched(self) -> None:
         """Let the next rows be read as they are after the deferred statements."""
         self._run_deferred()
