@@ -70,6 +70,7 @@ def read_predictions(
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
     notes: list[str] | None = None,
+    as_bytes: bool = False,
 ) -> NDArray[Any]:
     r"""Return predictions in the holdout's order, fit for ``loss.score``.
 
@@ -88,6 +89,8 @@ def read_predictions(
         The maximum size of a file.
     notes
         Sentences on which columns were taken are appended to this list, if it is given.
+    as_bytes
+        Whether whole numbers may be returned as signed bytes, because all classes fit.
 
     Raises
     ------
@@ -110,7 +113,7 @@ def read_predictions(
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
     expected = loss.columns(kind=roster.kind, width=roster.width)
     if expected.complete and roster.n <= limits.rows and not isinstance(source, bytes):
-        joined = read_vector(source, roster.n, expected)
+        joined = read_vector(source, roster.n, expected, as_bytes=as_bytes)
         if joined is not None and not _starts_with_id(source, roster):
             return joined
     table = open_table(

@@ -257,7 +257,7 @@ class Holdout(OpenFile):
                 texts,
                 again=outcome.repeated,
                 remaining=remaining,
-                advice=self._scorer.loss.advice(submission.values),
+                advice=self._scorer.loss.advice(submission.read),
             ),
             score=release.score,
             ladder=name,

@@ -51,11 +51,19 @@ _NONCE_BYTES = 16
 
 @dataclass(frozen=True, repr=False)
 class AlignedPredictions:
-    """Predictions in the holdout's order, their digest, and how the ledger writes their array."""
+    """Predictions in the holdout's order, their digest, and how the ledger writes their array.
+
+    ``read`` holds them as they were read: whole numbers may be signed bytes.
+    """
 
     digest: bytes
-    values: NDArray[Any]
+    read: NDArray[Any]
     written: Mapping[str, Any]
+
+    @cached_property
+    def values(self) -> NDArray[Any]:
+        """The predictions, with eight bytes for each whole number."""
+        return self.read.astype(np.int64) if self.read.dtype == np.int8 else self.read
 
     @classmethod
     def from_values(
@@ -70,13 +78,13 @@ class AlignedPredictions:
         """The values to compare: read-only bytes if they are small whole numbers."""
         written = self.written
         if written["type"] != "i1":
-            return self.values
+            return self.read
         return np.frombuffer(written["values"], np.int8).reshape(written["shape"])
 
     @cached_property
     def packed(self) -> bytes:
         """The predictions as bytes, which can be read back without parsing a file."""
-        return encode({"kind": self.values.dtype.kind, "predictions": self.written})
+        return encode({"kind": self.read.dtype.kind, "predictions": self.written})
 
     @classmethod
     def from_written(
@@ -237,7 +245,12 @@ class Scorer:
     ) -> AlignedPredictions:
         """Read predictions without using labels, so that no refusal can depend on them."""
         read = read_predictions(
-            predictions, self.roster, self.loss, format=format, limits=self._limits
+            predictions,
+            self.roster,
+            self.loss,
+            format=format,
+            limits=self._limits,
+            as_bytes=self._compact is not None,
         )
         return AlignedPredictions.from_values(read, training=training)
 

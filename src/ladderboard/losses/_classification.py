@@ -41,6 +41,7 @@ ANY = "any"
 _MAX_INFERRED_CLASSES = 1_000  # more distinct labels are answers, not classes
 _MIN_LABELS_PER_CLASS = 5  # a value with fewer labels may be one person's answer
 _MAX_FRACTIONS = 20  # more different numbers that are not whole may be measurements
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by the bytes of a number
 _MAX_COMPACT_CLASSES = 128  # that a signed byte can hold
 _MAX_SCANNED_CLASSES = 16  # with more, sorting is faster than a comparison per class
 _MAX_SUGGESTIONS = 3
@@ -147,7 +148,8 @@ def are_classes(values: NDArray[Any], classes: Classes) -> bool:
     """
     if values.dtype.kind == "i" and values.size and classes == tuple(range(len(classes))):
         # As numbers without a sign, negative ones are the largest.
-        return bool(np.maximum.reduce(values.view(f"u{values.itemsize}"), axis=None) < len(classes))
+        unsigned = values.view(_UNSIGNED[values.itemsize])
+        return bool(np.maximum.reduce(unsigned, axis=None) < len(classes))
     return bool(is_class(values, classes).all())
 
 

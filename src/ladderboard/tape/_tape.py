@@ -120,9 +120,9 @@ class Stream:
         while the result is not below the bound.
         """
         bits = (bound - 1).bit_length()
-        drawn = bound
+        count, mask, drawn = (bits + 7) >> 3, (1 << bits) - 1, bound
         while drawn >= bound:
-            drawn = int.from_bytes(self.take((bits + 7) >> 3), "big") & ((1 << bits) - 1)
+            drawn = int.from_bytes(self.take(count), "big") & mask
         return drawn
 
     def first_failure(self, numerator: int, denominator: int, k: int) -> int:
