@@ -1,7 +1,10 @@
 """Refused and repeated questions are not scored, because the time may depend on labels."""
 
+import contextlib
+import itertools
 import os
 import pickle
+import sqlite3
 
 import numpy as np
 import pytest
@@ -14,6 +17,8 @@ from ladderboard.errors import (
     StaleCopy,
     StorageFailed,
 )
+from ladderboard.ledger import LedgerEnvironment
+from ladderboard.ledger._storage import _sqlite
 from ladderboard.losses import Log, TopK, ZeroOne
 
 N = 200
@@ -67,6 +72,78 @@ def test_after_a_refused_transaction_the_mark_is_read_before_anything_is_scored(
         with pytest.raises(StaleCopy):
             guard.ask(wrong(count))
     assert len(scored) == 1  # the answered one
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    """Return a block in which another connection has the write lock of a file."""
+    monkeypatch.setattr(_sqlite, "WRITER_TIMEOUT", 0.05)
+
+    @contextlib.contextmanager
+    def lock(name):
+        with contextlib.closing(sqlite3.connect(tmp_path / name, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+
+    return lock
+
+
+def test_an_earlier_answer_is_read_while_nothing_can_be_written(locked, guard, scored):
+    released = guard.ask(wrong(50)).released
+    with locked("guard.db"):
+        again = guard.ask(wrong(50))
+        assert (again.again, again.released) == (True, released)
+        with pytest.raises(StorageFailed, match="locked"):
+            guard.ask(wrong(40))
+    assert len(scored) == 1
+    assert guard.ask(wrong(40)).question == 2
+
+
+def test_an_earlier_verdict_is_read_while_nothing_can_be_written(locked, tmp_path, scored):
+    gate = lb.Gate.create(tmp_path / "gate.db", LABELS, looks=3)
+    gate.promote(wrong(60))
+    outcome = gate.check(wrong(50)).outcome
+    counted = len(scored)
+    with locked("gate.db"):
+        again, own = gate.check(wrong(50)), gate.check(wrong(60))
+        assert (again.again, again.outcome) == (True, outcome)
+        assert (own.outcome, own.look) == ("not_worse", 0)
+        with pytest.raises(StorageFailed, match="locked"):
+            gate.check(wrong(40))
+    assert len(scored) == counted
+    assert gate.check(wrong(40)).look == 2
+
+
+@pytest.mark.parametrize("make", ["guard", "gate"])
+def test_what_is_recorded_does_not_depend_on_when_it_is_scored(tmp_path, make):
+    records = []
+    for quick in (True, False):
+        salts = itertools.count()
+        settings = {
+            "key": bytes(32),
+            "environment": LedgerEnvironment(
+                clock=lambda: 1_000_000_000,
+                salt=lambda salts=salts: next(salts).to_bytes(32, "big"),
+            ),
+        }
+        path = tmp_path / f"{quick}.db"
+        if make == "guard":
+            made = lb.Holdout.create(path, LABELS, questions=9, **settings)
+            ask = made.ask
+        else:
+            made = lb.Gate.create(path, LABELS, looks=9, **settings)
+            made.promote(wrong(60))
+            ask = made.check
+        assert made._scorer.is_quick
+        made._scorer.is_quick = quick
+        answers = [ask(wrong(count)) for count in (90, 50, 50, 60, 20)]
+        recorded = [fields for _, fields in made._book.entries()][2:]
+        for fields in recorded:
+            del fields["book"], fields["previous"]  # a file has its own id
+        made.verify_ledger()
+        records.append(([str(answer) for answer in answers], recorded))
+    assert records[0] == records[1]
+    assert len(records[0][1]) == 4  # one of five is repeated, or a promotion and three looks
 
 
 def test_after_the_close_nothing_is_scored(guard, scored):
