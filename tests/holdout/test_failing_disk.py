@@ -56,6 +56,7 @@ def test_on_a_full_disk_a_question_is_answered_or_not_asked(guard, disk, tmp_pat
             question += 1
             assert (reply.question, reply.again) == (question, False)
         assert guard.remaining == 500 - question  # reading works all the time
+        assert guard.ask(model(0)).again
         copy = image(disk, tmp_path / f"{question} {refused}")
         assert (copy.remaining, copy.check()) == (500 - question, question)
         copy.close()
