@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ladderboard as lb
 from ladderboard.errors import InvalidPredictions
-from ladderboard.files import Limits, Roster, read_predictions
+from ladderboard.files import Limits, Roster, read_predictions, read_small_classes
 from ladderboard.files import _predictions as predictions
 from ladderboard.files._formats import _columnar, _csv
 
@@ -249,3 +249,28 @@ def test_a_vector_is_copied():
         read = read_predictions(array, Roster.of(2, kind="number"), ZERO_ONE)
         array[0] = 7
         assert read.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "<i4", "i8"])
+def test_small_classes_are_the_predictions_as_bytes(dtype):
+    loss, roster = lb.loss("zero_one", classes=[0, 1, 2]), Roster.of(3, kind="number")
+    source = np.array([2, 0, 1], dtype=dtype)
+    read = read_small_classes(source, roster, loss)
+    assert read.dtype == np.int8
+    assert read.tolist() == read_predictions(source, roster, loss).tolist()
+    source[:] = 0
+    assert read.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        np.array([0, 1, 3]), np.array([0, 1, -1]), np.array([0, 256, 1]), np.array([0, 1]),
+        np.array([0.0, 1.0, 2.0]), np.array([0, 1, 2], dtype=">i8"), np.array([[0, 1, 2]]),
+        np.ma.array([0, 1, 2], mask=[0, 0, 1]), [0, 1, 2], b"0\n1\n2\n",
+    ],
+    ids=str,
+)  # fmt: skip
+def test_all_else_is_not_read_as_bytes(source):
+    loss, roster = lb.loss("zero_one", classes=[0, 1, 2]), Roster.of(3, kind="number")
+    assert read_small_classes(source, roster, loss) is None

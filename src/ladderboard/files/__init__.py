@@ -11,7 +11,7 @@ from ladderboard.files._declared import ID_SEPARATOR, DeclaredColumns, guess_col
 from ladderboard.files._formats import escape_formula
 from ladderboard.files._holdout import HoldoutTable, find_label_column, read_holdout
 from ladderboard.files._memory import encode_memory as encode_memory
-from ladderboard.files._predictions import read_predictions
+from ladderboard.files._predictions import read_predictions, read_small_classes
 from ladderboard.files._roster import Roster
 from ladderboard.files._roster import share_ids as share_ids
 from ladderboard.files._source import GZIP_MAGIC as GZIP_MAGIC
@@ -34,5 +34,6 @@ __all__ = [
     "guess_columns",
     "read_holdout",
     "read_predictions",
+    "read_small_classes",
     "refuse",
 ]

@@ -13,7 +13,7 @@ import io
 import json
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -216,13 +216,20 @@ def _package_of(source: Any) -> str:
     return "pandas" if "pandas" in roots else "polars" if "polars" in roots else ""
 
 
-def read_vector(
-    source: Any, n: int, expected: ExpectedColumns, *, as_bytes: bool = False
-) -> NDArray[Any] | None:
-    """Return a copy of a vector of ``n`` values, one per row, if all are valid; else None.
+def read_class_bytes(source: Any, n: int, expected: ExpectedColumns) -> NDArray[np.int8] | None:
+    """Return a vector of whole numbers as signed bytes, which must hold all classes; else None.
 
-    With ``as_bytes`` all classes fit into signed bytes, and that is what whole numbers become: to
-    read and write eight bytes for each would take most of the time.
+    To read and write eight bytes for each number would take most of the time.
+    """
+    is_vector = type(source) is np.ndarray and source.shape == (n,) and expected.form == "one"
+    if not is_vector or source.dtype.kind != "i" or not source.dtype.isnative:
+        return None
+    valid = expected.classes is not None and are_classes(source, expected.classes)
+    return source.astype(np.int8) if valid else None
+
+
+def read_vector(source: Any, n: int, expected: ExpectedColumns) -> NDArray[Any] | None:
+    """Return a copy of a vector of ``n`` values, one per row, if all are valid; else None.
 
     >>> from ladderboard.losses import ExpectedColumns
     >>> read_vector(np.array([True, False]), 2, ExpectedColumns("number", "one"))
@@ -230,8 +237,6 @@ def read_vector(
     """
     if expected.form != "one" or not isinstance(source, np.ndarray | list) or len(source) != n:
         return None
-    if as_bytes and expected.classes is not None and _is_plain_integers(source):
-        return source.astype(np.int8) if are_classes(source, expected.classes) else None
     values = _number_vector(source) if expected.number else _text_vector(source)
     if values is None or expected.classes is None:
         return values
@@ -243,11 +248,6 @@ def read_vector(
     for class_ in expected.classes:
         is_known |= values == class_
     return values if is_known.all() else None
-
-
-def _is_plain_integers(source: Any) -> TypeGuard[NDArray[Any]]:
-    is_vector = type(source) is np.ndarray and source.ndim == 1
-    return is_vector and source.dtype.kind == "i" and source.dtype.isnative
 
 
 def _number_vector(source: Any) -> NDArray[Any] | None:

@@ -22,7 +22,7 @@ from ladderboard.files._column_matching import (
 )
 from ladderboard.files._declared import combine_ids, find_columns
 from ladderboard.files._formats import CsvTable, open_table
-from ladderboard.files._memory import as_column, read_vector
+from ladderboard.files._memory import as_column, read_class_bytes, read_vector
 from ladderboard.files._roster import (
     FileRows,
     Roster,
@@ -70,7 +70,6 @@ def read_predictions(
     format: str | None = None,  # noqa: A002 - the word people use
     limits: Limits = _DEFAULT,
     notes: list[str] | None = None,
-    as_bytes: bool = False,
 ) -> NDArray[Any]:
     r"""Return predictions in the holdout's order, fit for ``loss.score``.
 
@@ -89,8 +88,6 @@ def read_predictions(
         The maximum size of a file.
     notes
         Sentences on which columns were taken are appended to this list, if it is given.
-    as_bytes
-        Whether whole numbers may be returned as signed bytes, because all classes fit.
 
     Raises
     ------
@@ -113,7 +110,7 @@ def read_predictions(
         raise InvalidSetting("Predictions are read for a Roster and a loss; try Roster.of(ids).")
     expected = loss.columns(kind=roster.kind, width=roster.width)
     if expected.complete and roster.n <= limits.rows and not isinstance(source, bytes):
-        joined = read_vector(source, roster.n, expected, as_bytes=as_bytes)
+        joined = read_vector(source, roster.n, expected)
         if joined is not None and not _starts_with_id(source, roster):
             return joined
     table = open_table(
@@ -153,6 +150,20 @@ def read_predictions(
         columns = table.load_without_polars(positions, as_numbers)
     columns = columns or table.load_columns(positions, as_numbers)
     return _join_columns(table, selection, columns, roster=roster, loss=loss, expected=expected)
+
+
+def read_small_classes(
+    source: Any, roster: Roster, loss: Loss, limits: Limits = _DEFAULT
+) -> NDArray[np.int8] | None:
+    """Return what ``read_predictions`` would, as signed bytes, for a vector of whole numbers.
+
+    None for anything else. All classes of the loss must fit into signed bytes.
+    """
+    expected = loss.columns(kind=roster.kind, width=roster.width)
+    if not expected.complete or roster.n > limits.rows:
+        return None
+    joined = read_class_bytes(source, roster.n, expected)
+    return None if joined is None or _starts_with_id(source, roster) else joined
 
 
 def _select_declared(

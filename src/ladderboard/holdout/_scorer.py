@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ladderboard.errors import InvalidInput, InvalidSetting, InvalidState
-from ladderboard.files import Limits, Roster, read_predictions
+from ladderboard.files import Limits, Roster, read_predictions, read_small_classes
 from ladderboard.holdout._status import Meter
 from ladderboard.ledger import (
     RecordTest,
@@ -244,14 +244,13 @@ class Scorer:
         format: str | None = None,  # noqa: A002 - the word people use
     ) -> AlignedPredictions:
         """Read predictions without using labels, so that no refusal can depend on them."""
-        read = read_predictions(
-            predictions,
-            self.roster,
-            self.loss,
-            format=format,
-            limits=self._limits,
-            as_bytes=self._compact is not None,
-        )
+        read = None
+        if self._compact is not None:
+            read = read_small_classes(predictions, self.roster, self.loss, self._limits)
+        if read is None:
+            read = read_predictions(
+                predictions, self.roster, self.loss, format=format, limits=self._limits
+            )
         return AlignedPredictions.from_values(read, training=training)
 
     def score(self, submission: AlignedPredictions) -> ScoringResult:
