@@ -231,7 +231,7 @@ def digest_predictions(written: Mapping[str, Any], training: float | None = None
 def _around_predictions(
     type_name: str, shape: tuple[int, ...], size: int, training: float | None
 ) -> tuple[bytes, bytes]:
-    """Return what is hashed before and after so many bytes of numbers."""
+    """Return what is hashed before and after this many bytes of numbers."""
     start = Encoded(b"B" + _pack_length(size))
     written = {"type": type_name, "shape": list(shape), "values": start}
     encoded = _digest_prefix("predictions") + _PREDICTIONS.encode(written, training)
