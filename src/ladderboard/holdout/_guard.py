@@ -208,13 +208,17 @@ class Holdout(OpenFile):
         name = ladder or self._name
         submission = self._scorer.read(predictions, training=training, format=format)
         nonce = self._scorer.nonce()
-        question = ScoredQuestion(
-            submission.digest, math.nan, training=training, ladder=name, nonce=nonce
-        )
+        fields: dict[str, Any] = {
+            "submission": submission.digest,
+            "training": training,
+            "ladder": name,
+            "nonce": nonce,
+        }
+        question = ScoredQuestion(risk=math.nan, **fields)
 
         def score() -> ScoredQuestion:
             _check_training(book.mechanism, training)
-            return question._replace(**self._scorer.evidence(submission, book))
+            return ScoredQuestion(**fields, **self._scorer.evidence(submission, book))
 
         outcome = self._answer(
             lambda: book.find_duplicate(submission.digest, name, nonce=nonce),

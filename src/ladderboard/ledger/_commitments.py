@@ -125,11 +125,6 @@ random_salt = partial(os.urandom, SALT_BYTES)
 """Returns a random salt; every commitment has its own."""
 
 
-def commitment_hash(domain: str, content: Any, salt: bytes) -> bytes:
-    """Return the hash of a ``Commitment`` with these fields."""
-    return _ENCODER.digest(domain, content, salt)
-
-
 class Commitment(NamedTuple):
     """A content that was committed to, with the salt that hides it.
 
@@ -157,7 +152,7 @@ class Commitment(NamedTuple):
     @property
     def hash(self) -> bytes:
         """The hash, which is published."""
-        return commitment_hash(*self)
+        return _ENCODER.digest(self.domain, self.content, self.salt)
 
     def opens(self, published: bytes) -> bool:
         """Return whether a published hash commits to this content."""
@@ -266,8 +261,8 @@ class SecretSide(NamedTuple):
         """
         content = self.content
         return (
-            commitment_hash("submission", self.submission, self.submission_salt),
-            commitment_hash("secret", content, self.salt),
+            self.submission_commitment.hash,
+            Commitment("secret", content, self.salt).hash,
             pad(self._form(content), _BLOCK),
         )
 

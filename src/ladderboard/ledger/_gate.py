@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ladderboard.errors import BrokenLedger
-from ladderboard.ledger._commitments import Commitment, commitment_hash
+from ladderboard.ledger._commitments import Commitment
 from ladderboard.ledger._encoding import Encoded, MapEncoder, decode, encode, pad, unpad
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ class GateSecret(NamedTuple):
         """
         content = Encoded(encode(self.content))
         return (
-            commitment_hash("submission", self.submission, self.submission_salt),
-            commitment_hash("look", content, self.salt),
+            self.submission_commitment.hash,
+            Commitment("look", content, self.salt).hash,
             pad(_PACKED.encode(content, *self[1:]), _BLOCK),
         )
 
