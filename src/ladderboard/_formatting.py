@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_HUNDRED = 100
 _MAX_DECIMALS = 15
+_HUNDRED, _THOUSAND = 100, 1000
 _ROUNDING_ERROR = 1e-9  # of a last digit: ignored when rounding outwards
 
 
@@ -22,20 +22,38 @@ def format_digits(value: float, digits: int) -> str:
     """Return a number with this many significant digits, large ones without an exponent.
 
     >>> format_digits(1634.2, 2), format_digits(0.01634, 2), format_digits(2e20, 2)
-    ('1600', '0.016', '2e+20')
+    ('1,600', '0.016', '2e+20')
     """
     text = f"{value:.{digits}g}"
-    return f"{float(text):.15g}" if "e+" in text else text
+    return f"{float(text):,.15g}" if "e+" in text or abs(value) >= _THOUSAND else text
+
+
+def format_fixed(value: float, decimals: int) -> str:
+    """Return a number with this many decimals, its thousands separated.
+
+    >>> format_fixed(0.5, 3), format_fixed(22360.68, 1)
+    ('0.500', '22,360.7')
+    """
+    return f"{value:,.{decimals}f}"
+
+
+def parse_number(text: str) -> float:
+    """Return the number that one of these functions has formatted.
+
+    >>> parse_number("22,360.7"), parse_number("2e+20")
+    (22360.7, 2e+20)
+    """
+    return float(text.replace(",", ""))
 
 
 def round_up(value: float, digits: int = 4) -> str:
     """Return a number with this many significant digits, rounded up.
 
     >>> round_up(0.12301), round_up(0.1), round_up(-0.00251, 2), round_up(140_421.0)
-    ('0.1231', '0.1', '-0.0025', '140500')
+    ('0.1231', '0.1', '-0.0025', '140,500')
     """
     text = format_digits(value, digits)
-    if value == 0 or not math.isfinite(value) or float(text) >= value:
+    if value == 0 or not math.isfinite(value) or parse_number(text) >= value:
         return text
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     last = math.floor(value * 10.0**decimals) + 1
@@ -81,6 +99,8 @@ def format_interval(low: float, high: float, decimals: int) -> tuple[str, str]:
 
     >>> format_interval(0.51912, 0.99731, 3), format_interval(0.80513, 0.82031, 4)
     (('0.51', '1.00'), ('0.805', '0.821'))
+    >>> format_interval(1037.5, 78122.4, 4)
+    ('1,000', '79,000')
     """
     return format_intervals([(low, high)], decimals)[0]
 
@@ -95,8 +115,14 @@ def format_intervals(
     """
     widths = [width for low, high in intervals if 0 < (width := high - low) < math.inf]
     if widths:
-        decimals = min(decimals, max(1 - math.floor(math.log10(min(widths))), 0))
-    return [round_outwards(low, high, decimals) for low, high in intervals]
+        decimals = min(decimals, 1 - math.floor(math.log10(min(widths))))
+    size = 10.0 ** max(-decimals, 0)  # large numbers are rounded before the point, too
+    decimals = max(decimals, 0)
+    rounded = [round_outwards(low / size, high / size, decimals) for low, high in intervals]
+    return [
+        (format_fixed(size * float(low), decimals), format_fixed(size * float(high), decimals))
+        for low, high in rounded
+    ]
 
 
 def format_ends(low: float, high: float) -> str:
@@ -112,10 +138,14 @@ def format_ends(low: float, high: float) -> str:
 def format_decimals(value: float, decimals: int) -> str:
     """Return a number with at most this many decimals, without zeros at its end.
 
+    From 100 on, each further digit before the point takes one from those behind it.
+
     >>> format_decimals(0.72, 4), format_decimals(0.75549, 4), format_decimals(-0.00001, 4)
     ('0.72', '0.7555', '0')
+    >>> format_decimals(20.01849, 4), format_decimals(20018.49661, 4)
+    ('20.0185', '20,018.5')
     """
-    text = f"{value:.{decimals}f}"
+    text = format_fixed(value, _useful_decimals(value, decimals))
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
@@ -127,8 +157,16 @@ def shared_decimals(values: Iterable[float], decimals: int) -> int:
     >>> shared_decimals([0.8, 0.82, 1], 4), shared_decimals([], 4)
     (2, 0)
     """
-    texts = (format_decimals(value, decimals) for value in values)
-    return max((len(text.partition(".")[2]) for text in texts), default=0)
+    numbers = list(values)
+    texts = (format_decimals(value, decimals) for value in numbers)
+    needed = max((len(text.partition(".")[2]) for text in texts), default=0)
+    return min(needed, _useful_decimals(max(map(abs, numbers), default=0.0), decimals))
+
+
+def _useful_decimals(value: float, decimals: int) -> int:
+    if abs(value) < _HUNDRED or not math.isfinite(value):
+        return decimals
+    return max(decimals + 1 - math.floor(math.log10(abs(value))), 0)
 
 
 def format_column(values: Sequence[float], decimals: int) -> list[str]:
@@ -138,7 +176,7 @@ def format_column(values: Sequence[float], decimals: int) -> list[str]:
     (['0.800', '0.824'], ['0.1235'])
     """
     needed = shared_decimals(values, decimals)
-    return [f"{value:.{needed}f}" for value in values]
+    return [format_fixed(value, needed) for value in values]
 
 
 def format_rank(rank: int | None, *, tied: bool) -> str:
@@ -182,14 +220,12 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def format_gain(gain: float | None) -> str | None:
-    """Return a gain with two digits, or more before the point; None for no gain.
+    """Return a gain with two digits; None for no gain.
 
-    >>> format_gain(0.02134), format_gain(123.4), format_gain(None)
-    ('0.021', '123', None)
+    >>> format_gain(0.02134), format_gain(5684.2), format_gain(None)
+    ('0.021', '5,700', None)
     """
-    if not gain:
-        return None
-    return f"{gain:.2g}" if gain < _HUNDRED else f"{gain:.0f}"
+    return format_digits(gain, 2) if gain else None
 
 
 def format_undetected_gains(gain: str) -> str:
@@ -244,9 +280,10 @@ def format_promise_beside(
     >>> format_promise_beside(("0.01", "0.13"), "0.06", None, 0.047, higher_is_better=False)[-53:]
     'so far may be up to 0.05 better than the score shown.'
     """
-    low, high = (float(end) for end in ends)
+    low, high = map(parse_number, ends)
     below, above = (
-        max(round(width, 12), 0.0) for width in (float(score) - low, high - float(score))
+        max(round(width, 12), 0.0)
+        for width in (parse_number(score) - low, high - parse_number(score))
     )
     too_good, better = (below, above) if higher_is_better else (above, below)
     return format_promise(

@@ -548,3 +548,23 @@ def test_prizes_are_rules_before_the_close_and_have_winners_after_it(empty_serve
     live_server.amend(visibility="hidden")
     assert "Bob" not in get_page(live_server).text
     assert "Bob" not in get_page(live_server, path="/leaderboard").text
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_large_scores_have_their_thousands_separated_on_every_page(empty_server, closed):
+    live_server = empty_server
+    live_server.create_board(loss="{name: rmse, range: [0, 1000000]}", mechanism="exact")
+    for name, *values in (("Bob", 60_000), ("Ada", 250_000, 31_415.9265)):
+        team_id, token = live_server.join(name)
+        for value in values:
+            rows = "".join(f"{row},{value}\n" for row in range(400))
+            live_server.submit(token, f"id,prediction\n{rows}".encode())
+    if closed:
+        organiser = live_server.boards.caller_by_token(live_server.organiser)
+        live_server.boards.open(live_server.slug).closer.close(organiser)
+    pages = ("", "/teams", f"/teams/{team_id}", "/activity")
+    for path in ("", "/leaderboard", "/verify", *(f"/organise{page}" for page in pages)):
+        page = get_page(live_server, path=path, token=live_server.organiser)
+        assert page.status_code == 200, path
+        assert re.search(r"\b31,41[56](\.\d)?\b", page.text), path
+        assert not re.search(r"<(td|dd|strong|h2)[^>]*>[^<]*\b\d{5,}(\.\d+)?\b", page.text), path

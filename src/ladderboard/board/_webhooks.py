@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 from urllib.parse import urlsplit
 
-from ladderboard._formatting import format_time
+from ladderboard._formatting import format_decimals, format_time
 from ladderboard.board._access import PUBLIC, check_permission
 from ladderboard.board._model import (
     DELIVERY,
@@ -339,11 +339,9 @@ def describe_event(board: Board, delivery: DeliveryRow, url: str | None) -> dict
     elif event == "results":
         content["results"] = rows = _public_results(board)
         shown = rules.final_display
-        lines = [
-            f"{item['rank']}. {item['team']}: {shown.name} {item['display']:.{shown.digits}f}"
-            for item in rows
-        ]
-        text = "\n".join([text, *lines])
+        for item in rows:
+            score = format_decimals(item["display"], shown.digits)
+            text += f"\n{item['rank']}. {item['team']}: {shown.name} {score}"
     return {**content, "text": f"{text}\n{page}" if page else text}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ladderboard import _settings
-from ladderboard._formatting import format_count, format_decimals, round_up
+from ladderboard._formatting import format_count, format_decimals, parse_number, round_up
 from ladderboard.bounds._certify import read_beta, read_count
 from ladderboard.bounds._paired import (
     LookPrices,
@@ -123,7 +123,7 @@ class GatePlan:
     def _usable_margin(self, row: GatePlanRow) -> str | None:
         """Return the margin with which an equal candidate passes, as text; None if none may."""
         text = round_up(row.margin, 2)
-        return text if float(text) < self.largest_margin else None
+        return text if parse_number(text) < self.largest_margin else None
 
     def _describe_margins(self) -> str:
         first, last = self.rows[0], self.rows[-1]

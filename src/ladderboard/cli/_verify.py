@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ladderboard._formatting import format_utc, shared_decimals
+from ladderboard._formatting import format_fixed, format_utc, shared_decimals
 from ladderboard.cli._options import AsJson
 from ladderboard.cli._output import echo, echo_json, echo_table, verification_progress, wrap_lines
 from ladderboard.errors import InvalidSetting
@@ -133,7 +133,7 @@ def _echo_ranking(result: "VerificationResult") -> None:
             (
                 "baseline" if row.baseline else f"{'=' * (ties[row.rank] > 1)}{row.rank or ''}",
                 row.team,
-                row.number if row.display is None else f"{row.display:.{decimals}f}",
+                row.number if row.display is None else format_fixed(row.display, decimals),
             )
             for row in rows[:_MAX_ROWS]
         ],

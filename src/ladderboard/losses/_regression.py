@@ -68,7 +68,7 @@ class RangedLoss(CostLoss):
     def clipping(self) -> str:
         """What the range means for a prediction, for people."""
         low, high = self.range
-        return f"predictions outside {low:.15g} to {high:.15g} count as the nearer end"
+        return f"predictions outside {low:,.15g} to {high:,.15g} count as the nearer end"
 
     @property
     def predicted(self) -> str:
@@ -78,7 +78,7 @@ class RangedLoss(CostLoss):
     def columns(self, *, kind: str | None, width: int | None) -> ExpectedColumns:
         """One column of numbers."""
         low, high = self.range
-        rule = f"{self.predicted}; outside {low:.15g} to {high:.15g} it counts as the nearer end."
+        rule = f"{self.predicted}; outside {low:,.15g} to {high:,.15g} it counts as the nearer end."
         return ExpectedColumns(
             "number", "one", rules=(f"prediction: {rule}",), example=(f"{(low + high) / 2:g}",)
         )

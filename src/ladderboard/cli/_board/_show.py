@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ladderboard._formatting import (
     format_confidence,
     format_decimals,
+    format_fixed,
     format_interval,
     format_promise_beside,
     format_rank,
@@ -188,7 +189,7 @@ def _echo_standings(slug: str, standings: dict[str, Any], display: "DisplayRules
         (
             "baseline" if row["baseline"] else format_rank(row["rank"], tied=row["tied"]) or None,
             row["team"]["name"],
-            "none yet" if row["display"] is None else f"{row['display']:.{decimals}f}",
+            "none yet" if row["display"] is None else format_fixed(row["display"], decimals),
             f"{row['submissions']:,}",
             format_minute(row["since"]),
             *(
@@ -205,7 +206,7 @@ def _echo_standings(slug: str, standings: dict[str, Any], display: "DisplayRules
         (
             "declared",
             row["name"],
-            f"{row['display']:.{decimals}f}",
+            format_fixed(row["display"], decimals),
             None,
             row["source"] or None,
             *[None] * len(names),

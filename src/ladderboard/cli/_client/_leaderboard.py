@@ -13,6 +13,7 @@ from ladderboard._formatting import (
     format_column,
     format_count,
     format_decimals,
+    format_fixed,
     format_rank,
     format_rank_range,
     shared_decimals,
@@ -175,7 +176,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
             (
                 "baseline" if row.baseline else format_rank(row.rank, tied=row.tied) or None,
                 _format_team(row),
-                None if row.display is None else f"{row.display:.{decimals}f}",
+                None if row.display is None else format_fixed(row.display, decimals),
                 f"{row.submissions:,}",
                 format_minute(row.raw["since"]),
                 *(
@@ -193,7 +194,7 @@ def _echo_standings(board: "BoardInfo", rows: "list[LeaderboardRow]", *, quiet: 
     for baseline in declared:  # inserted by their loss
         value, source = baseline["loss"], baseline.get("source")
         name = f"{baseline['name']} ({source})" if source else baseline["name"]
-        value_text = f"{baseline['display']:.{decimals}f}"
+        value_text = format_fixed(baseline["display"], decimals)
         cells = ("baseline", name, value_text, *[None] * (2 + len(names) + by_mean + marked))
         worse = (index for index, (loss, _) in enumerate(lines) if loss is None or loss > value)
         # By mean rank a number of one metric has no place among the teams.

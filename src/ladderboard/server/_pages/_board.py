@@ -12,10 +12,12 @@ from starlette.responses import Response
 
 from ladderboard._formatting import (
     format_confidence,
+    format_fixed,
     format_interval,
     format_rank,
     format_rank_range,
     format_time,
+    parse_number,
     shared_decimals,
 )
 from ladderboard.board import (
@@ -462,7 +464,7 @@ class _ScoreScale(NamedTuple):
 
     def format(self, value: float | None) -> str:
         """Return a score with as many decimals as the others in its column."""
-        return "none yet" if value is None else f"{value:.{self.decimals}f}"
+        return "none yet" if value is None else format_fixed(value, self.decimals)
 
     def interval(self, loss: float, error: float) -> tuple[float, float]:
         """Return the ends of a score's 95% interval in the metric, the lower number first."""
@@ -590,7 +592,7 @@ def interval_html(
     class="visually-hidden">0.70 to 0.90</span></span>
     """
     text = " to ".join(format_interval(*interval, digits))
-    first, last = map(float, ends)
+    first, last = map(parse_number, ends)
     width = last - first or 1.0
     low, middle, high = (
         coord(160 * min(max((end - first) / width, 0.0), 1.0))
@@ -751,7 +753,7 @@ class _FinalRowWriter:
             Markup(rank_html(rank, tied=tied)),  # noqa: S704 - a number
             _team_label(row["team"]),
             note,
-            f"{row['display']:.{self._decimals}f}",
+            format_fixed(row["display"], self._decimals),
             Markup(bar),  # noqa: S704 - numbers
             "" if row["public_rank"] is None else str(row["public_rank"]),
             rank_change(row["move"]),
@@ -759,7 +761,7 @@ class _FinalRowWriter:
             row["band"] is not None and team_id == self._band_leaders[row["band"]],
             [
                 *(
-                    f"{metric['display']:.{decimals}f}"
+                    format_fixed(metric["display"], decimals)
                     for metric, decimals in zip(row["metrics"], self._other_decimals, strict=True)
                 ),
                 *(() if row["mean_rank"] is None else (f"{row['mean_rank']:.4g}",)),

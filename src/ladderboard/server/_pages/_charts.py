@@ -19,6 +19,7 @@ from ladderboard._formatting import (
     format_confidence,
     format_count,
     format_decimals,
+    format_fixed,
     format_interval,
     format_rank_range,
     format_time,
@@ -356,7 +357,7 @@ def step_chart(
     ys = _range_with_levels(all_values(steps, marks), (levels or {}).values(), ends)
     seen = {name: value for name, value in (levels or {}).items() if ys.low < value < ys.high}
     decimals = shared_decimals((step.value for step in steps), digits)
-    label = f"{last.value:.{decimals}f}" if abs(last.value) < 1e6 else f"{last.value:.4g}"
+    label = format_fixed(last.value, decimals) if abs(last.value) < 1e6 else f"{last.value:.4g}"
     rows = number_ticks(ys, 6)
 
     def draw(width: float, height: float) -> tuple[float, list[Markup]]:

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 
-from ladderboard._formatting import format_decimals, format_interval, shared_decimals
+from ladderboard._formatting import format_decimals, format_fixed, format_interval, shared_decimals
 from ladderboard.errors import NotAllowed, NotFound
 from ladderboard.server._context import ThreadedRoute, get_context, is_public
 from ladderboard.server._pages._static import static_url, wheel_url
@@ -106,7 +106,7 @@ def format_value(value: float | None, digits: int, history: Mapping[str, Any] | 
     if history is None:
         return format_decimals(value, digits)
     shown = [point["display"] for point in history["points"] if point["display"] is not None]
-    return f"{value:.{shared_decimals([value, *shown], digits)}f}"
+    return format_fixed(value, shared_decimals([value, *shown], digits))
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from ladderboard._formatting import format_count, format_gain, shared_decimals
+from ladderboard._formatting import (
+    format_count,
+    format_fixed,
+    format_gain,
+    parse_number,
+    shared_decimals,
+)
 from ladderboard.holdout import RESERVED_USED_UP, BoardAnswer, describe_board_answer
 from ladderboard.server._pages._wording import (
     exact_duration,
@@ -69,7 +75,7 @@ class ReplyContext(NamedTuple):
         if loss is None or "e" in text:
             return text
         decimals = max(self.decimals, len(text.partition(".")[2]))
-        return f"{float(text):.{decimals}f}"
+        return format_fixed(parse_number(text), decimals)
 
     def named_text(self, loss: float) -> str:
         """Return ``text`` with the metric's name before it."""
@@ -166,9 +172,9 @@ def _describe_new_best(
         return headline, [f"{_capitalise(answer.new_withheld)}.", *proven]
     value, metric = context.text(loss), metric_title(context.display.name)
     if answer.previous is not None:
-        numbers = float(answer.previous), float(value)
+        numbers = parse_number(answer.previous), parse_number(value)
         decimals = max(shared_decimals(numbers, context.display.digits), context.decimals)
-        previous, value = (f"{number:.{decimals}f}" for number in numbers)
+        previous, value = (format_fixed(number, decimals) for number in numbers)
         why = [f"{metric} went from {previous} to {value}."]
     elif context.previous_best is None or context.previous_best >= _WORST_LOSS:
         why = [f"{metric} {value} is the first score."]

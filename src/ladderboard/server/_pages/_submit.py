@@ -7,7 +7,7 @@ from fastapi import Depends, Query, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from ladderboard._formatting import format_rank, format_time, shared_decimals
+from ladderboard._formatting import format_fixed, format_rank, format_time, shared_decimals
 from ladderboard.board import (
     Board,
     Caller,
@@ -355,8 +355,8 @@ def release_text(submission: Mapping[str, Any], decimals: int) -> str:
     if _has_no_record(submission):
         return "none yet"
     if submission["score"] is not None:  # every submission gets its score
-        return f"{submission['score']:.{decimals}f}"
-    return f"{submission['display']:.{decimals}f}" if submission["improved"] else "–"
+        return format_fixed(submission["score"], decimals)
+    return format_fixed(submission["display"], decimals) if submission["improved"] else "–"
 
 
 def closed_reason(summary: Mapping[str, Any], now: str) -> Markup | None:
@@ -418,7 +418,7 @@ def _own_final_row(view: View) -> dict[str, Any] | None:
     )
     is_tied = sum(other["rank"] == row["rank"] for other in final["rows"]) > 1
     rank = format_rank(row["rank"], tied=is_tied)
-    return {**row, "rank_text": rank, "score_text": f"{row['display']:.{decimals}f}"}
+    return {**row, "rank_text": rank, "score_text": format_fixed(row["display"], decimals)}
 
 
 _EXAMPLE_COLUMNS = 3  # shown at most

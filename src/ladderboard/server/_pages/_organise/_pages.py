@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 from fastapi import Query, Request
 from starlette.responses import Response
 
-from ladderboard._formatting import format_time, shared_decimals
+from ladderboard._formatting import format_fixed, format_time, parse_number, shared_decimals
 from ladderboard.board import Board, Caller, View, check_permission
 from ladderboard.errors import LadderboardError, NotFound
 from ladderboard.server._api import Slug, TeamId
@@ -154,11 +154,16 @@ def read_teams(board: Board, caller: Caller, page: int) -> dict[str, Any]:
     )
     teams = _paginate(by_name, page, _TEAMS_PER_PAGE)
     losses = [team["loss"] for team in teams["rows"] if team["loss"] is not None]
-    decimals = shared_decimals((float(display.text(loss)) for loss in losses), display.digits)
+    decimals = shared_decimals(
+        (parse_number(display.text(loss)) for loss in losses), display.digits
+    )
     for team in teams["rows"]:
         team["left"] = max(budget["share"] - team["submissions"], 0)
         score = display.text(team["loss"])
-        team["display"] = "–" if team["loss"] is None else f"{float(score):.{decimals}f}"
+        if team["loss"] is None:
+            team["display"] = "–"
+        else:
+            team["display"] = format_fixed(parse_number(score), decimals)
     return {"board": view.summary(), "budget": budget, "teams": teams}
 
 

@@ -9,9 +9,11 @@ from markupsafe import Markup
 
 from ladderboard._formatting import (
     format_count,
+    format_fixed,
     format_list,
     format_size,
     format_time,
+    parse_number,
     rough_duration,
     shared_decimals,
 )
@@ -199,7 +201,7 @@ def describe_events(
         before = first
     older = entries[limit]["number"] + 1 if len(entries) > limit else None
     values = [entry.get("value") for entry in entries[:limit] if entry.get("improved")]
-    scores = [float(display.text(value)) for value in values if value is not None]
+    scores = [parse_number(display.text(value)) for value in values if value is not None]
     decimals = shared_decimals(scores, display.digits)
     events = []
     for entry in entries[:limit]:
@@ -255,7 +257,7 @@ def _describe_entry(
             return "New best"
         score = display.text(entry["value"])
         decimals = max(decimals, len(score.partition(".")[2]))
-        return f"New best: {display.name} {float(score):.{decimals}f}"
+        return f"New best: {display.name} {format_fixed(parse_number(score), decimals)}"
     if kind == "amended":
         if "labels" in entry["changes"]:
             return "Labels corrected"
