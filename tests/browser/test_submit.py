@@ -69,7 +69,7 @@ def test_replies_to_valid_files(visit, live_server, submit_page, script):
     reply = team.submit_file(VALID_FILE)
     assert reply.startswith(
         "Duplicate of submission 1 Not counted. "
-        "At that time your best became accuracy 0.8. 23 submissions left."
+        "After submission 1 your best was accuracy 0.8. 23 submissions left."
     )
     team.page.get_by_label("Message").fill("half as many mistakes <b>")
     reply = team.submit_file(make_predictions(30))

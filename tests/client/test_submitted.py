@@ -63,13 +63,13 @@ def test_the_sentence_about_the_best_score(changes, sentence):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({}, "At that time your best became accuracy 0.9"),
-        ({"improved": False}, "At that time your best stayed accuracy 0.9"),
-        ({"released": None}, "At that time your best improved"),
-        ({"released": 1.0, "improved": False}, "At that time there was no score yet"),
+        ({}, "After submission 7 your best was accuracy 0.9"),
+        ({"improved": False}, "After submission 7 your best was accuracy 0.9"),
+        ({"released": None}, "Submission 7 improved your best"),
+        ({"released": 1.0, "improved": False}, "After submission 7 there was no score yet"),
         (
             {"score": 0.25, "improved": False},
-            "This submission scored accuracy 0.75. At that time your best stayed accuracy 0.9",
+            "This submission scored accuracy 0.75. After submission 7 your best was accuracy 0.9",
         ),
     ],
 )

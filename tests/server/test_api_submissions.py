@@ -38,7 +38,7 @@ def test_a_duplicate_costs_nothing_and_gets_the_same_result(live_server, team):
         assert response.status_code == 200
         assert response.json()["again"] is True
         assert response.json()["reason"] == (
-            "Duplicate of submission 1; not counted. At that time the best became zero-one loss "
+            "Duplicate of submission 1; not counted. After submission 1 the best was zero-one loss "
             "0.1. 24 submissions left."
         )
         assert {k: response.json()[k] for k in SAME} == {k: body[k] for k in SAME}

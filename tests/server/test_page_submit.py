@@ -134,7 +134,7 @@ def test_the_reply_uses_the_displayed_metric(empty_server):
         )
         again = notice_text(team.send(make_predictions(60)).text, "status")
         assert again.startswith(
-            "Duplicate of submission 1 Not counted. At that time your best became accuracy 0.8. "
+            "Duplicate of submission 1 Not counted. After submission 1 your best was accuracy 0.8. "
             "22 submissions left"
         )
         assert team.used() == 3

@@ -334,8 +334,9 @@ def format_reply(
     if release.score is not None and release.score != release.value:
         sentences.append(f"This model's score: {texts.score}.")
     if again:
-        sentences.insert(0, f"Duplicate of {noun} {number or release.question:,}; not counted.")
-        sentences.append(_describe_past_best(release, texts.best))
+        earlier = f"{noun} {number or release.question:,}"
+        sentences.insert(0, f"Duplicate of {earlier}; not counted.")
+        sentences.append(_describe_past_best(release, texts.best, earlier))
     else:
         unchanged = is_unchanged(release)
         if unchanged:
@@ -356,16 +357,12 @@ def _describe_best(release: Release, best: str) -> list[str]:
     return [f"The best{verb} {best}.", *proven]
 
 
-def _describe_past_best(release: Release, best: str) -> str:
-    if release.value is None:
-        change = (
-            "the best improved; its value is published at the close"
-            if release.improved
-            else "there was no measurable improvement"
-        )
-        return f"At that time {change}."
-    verb = "became" if release.improved else "stayed"
-    return f"At that time the best {verb} {best}."
+def _describe_past_best(release: Release, best: str, earlier: str) -> str:
+    if release.value is not None:
+        return f"After {earlier} the best was {best}."
+    if release.improved:
+        return f"{earlier.capitalize()} improved the best; its value is published at the close."
+    return f"{earlier.capitalize()} was no measurable improvement."
 
 
 class BoardAnswer(NamedTuple):
@@ -441,12 +438,14 @@ def _describe_new_answer(answer: BoardAnswer) -> str:
 
 def _describe_earlier_answer(answer: BoardAnswer) -> str:
     whose = "your best" if answer.ladder == "team" else "the best of the whole board"
+    earlier = f"submission {answer.number:,}"
     if answer.best is None:
-        change = "improved" if answer.improved else "was unchanged"
-        return f"At that time {whose} {change}{f'; {answer.withheld}' if answer.withheld else ''}."
+        change = "improved" if answer.improved else "did not change"
+        why = f"; {answer.withheld}" if answer.withheld else ""
+        return f"{earlier.capitalize()} {change} {whose}{why}."
     if not answer.has_best:
-        return "At that time there was no score yet."
-    return f"At that time {whose} {'became' if answer.improved else 'stayed'} {answer.best}."
+        return f"After {earlier} there was no score yet."
+    return f"After {earlier} {whose} was {answer.best}."
 
 
 def format_remaining(remaining: int, noun: str = "question") -> str:

@@ -34,8 +34,10 @@ _MAX_ITEMS = 20  # of the errors in a file
 _TIPS = {
     "missing_column": "Name the columns as shown under “File format”.",
     "missing_id": "Include every id exactly once.",
+    "duplicate_id": "Keep one row for each id.",
     "unknown_id": "Copy the ids from the sample submission.",
     "missing_value": "Check joins and divisions in your script; they may produce empty values.",
+    "unknown_class": "Write the class itself, not its probability.",
     "ragged": "A text may hold the separator: write it within quotes.",
 }
 
@@ -107,7 +109,7 @@ def describe_reply(answer: Mapping[str, Any], context: ReplyContext) -> ReplyTex
     New best: 0.786 | Accuracy went from 0.780 to 0.786. | 43 submissions left, 5 available now (at
     most 8 in any 24 hours).
     >>> show({**answer, "again": True, "limits": [team]}, context)
-    Duplicate of submission 7 | Not counted. At that time your best became accuracy 0.786. | 43
+    Duplicate of submission 7 | Not counted. After submission 7 your best was accuracy 0.786. | 43
     submissions left.
     >>> hidden = {**answer, "loss": None, "improved": False, "ladder": "board", "limits": [team]}
     >>> show(hidden, context._replace(restriction="hidden"))
