@@ -116,6 +116,8 @@ def test_inferred_classes_do_not_count_as_changed_rules(folder):
         ({"holdout.csv": "id,label\n1,1\n1,0\n"}, ["labels"]),
         ({"holdout.csv": "id,label,split\n1,1,public\n2,0,test\n"}, ["unknown_split"]),
         ({"holdout.csv": "id,label,split\n1,1,private\n2,0,ignored\n"}, ["unknown_split"]),
+        ({"board.yaml": RULES + "finals: {selections: 1}\n",
+          "holdout.csv": "id,label,split\n1,1,public\n2,0,test\n"}, ["unknown_split"]),
         ({"holdout.csv": "id,label,split,group\n1,1,public,a\n2,0,private,a\n3,0,public,b\n"},
          ["torn_group"]),
         ({"board.yaml": RULES + "ladder: board\n", "holdout.csv": "id,label\n1,1\n"},

@@ -30,6 +30,7 @@ def test_a_new_folder_needs_labels_only(run_cli, tmp_path):
     assert "ladderboard board check my-board" in result.out
     rows = "".join(f"{index},{index % 2}\n" for index in range(300))
     (tmp_path / "my-board/holdout.csv").write_text(f"id,label\n{rows}")
+    assert "The description is still the placeholder" in run_cli("board", "check", "my-board").out
     assert run_cli("board", "create", "my-board").code == 0
     board = run_cli("board", "show", "my-board", "--json").json["board"]
     assert (board["title"], board["questions"], board["teams"]) == ("My board", 1000, 20)

@@ -111,6 +111,8 @@ IMAGE = "'image_id' may be the id: rename it to id, or declare columns: "
         (b"id,outcome\n1,1\n", "rename it to label, or declare columns: {prediction: outcome}"),
         (b"image_id,comment,answer\n1,x,1\n", "columns: {id: image_id, prediction: answer} (in "),
         (b"id,outcome\n1,1\n", "for a guard --columns prediction=outcome)."),
+        (b"house,price\n1,1\n", "columns: {id: house, prediction: price} (in board.yaml"),
+        (b"answer,scan\n1,1\n", "columns: {id: scan, prediction: answer} (in board.yaml"),
         (b"Image Id,label\n1,1\n", "for a guard --columns 'id=Image Id,prediction=label')."),
     ],
 )

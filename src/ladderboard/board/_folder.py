@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 SPLITS = ("public", "private", "ignored")
+PLACEHOLDER = "What is to be predicted, from what, and where the data are."
+"""How a description begins that nobody has written yet."""
 _RULES_FILE = "board.yaml"
 _DATA = "data"
 _SUFFIXES = ("csv", "tsv", "txt", "parquet", "pq", "arrow", "feather", "jsonl", "ndjson")
@@ -557,6 +559,8 @@ def _check_rules(table: HoldoutTable, rules: Rules, name: str, problems: RulePro
         _check_splits(table, rules, name, problems)
     if private:
         return
+    if table.split is not None and not np.isin(table.split, SPLITS).all():
+        return  # an unknown split is a problem of its own, and may be the private one
     end = f"{name} has none. Add a column split with public and private."
     if rules.ladder == "board":
         message = "ladder: board needs a private split to rank by, because it shows only records"
@@ -868,9 +872,7 @@ def _format_rules(settings: dict[str, Any], source: Path) -> str:
         )
     text = source / _DESCRIPTION
     description = text.read_text(encoding="utf-8-sig", errors="replace") if text.is_file() else ""
-    lines = description.splitlines() or [
-        "What is to be predicted, from what, and where the data are."
-    ]
+    lines = description.splitlines() or [PLACEHOLDER]
     name = str(settings.get("COMPETITION_ID") or source.resolve().name).rpartition("/")[2]
     rules = _HUGGINGFACE_RULES.format(
         settings=_SETTINGS,

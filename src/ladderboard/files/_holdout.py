@@ -333,6 +333,9 @@ def _suggest_columns(
     known = [name for name in others if normalize_name(name) in PREDICTION_NAMES]
     if not label_positions and len(known or others) == 1:
         uses["label"] = (known or others)[0]
+    if not ("id" in position_by_name or ids or label_positions) and len(others) == 2:
+        uses["label"] = known[0] if len(known) == 1 else others[1]
+        uses = {"id": next(name for name in others if name != uses["label"]), **uses}
     if not uses:
         return []
     labels = [uses["label"]] if "label" in uses else [names[place] for place in label_positions]

@@ -12,6 +12,7 @@ from ladderboard._formatting import (
     format_list,
     round_up,
 )
+from ladderboard.board._folder import PLACEHOLDER
 from ladderboard.board._resolution import board_resolution, describe_board_resolution
 from ladderboard.bounds import NO_THEOREM, NOTHING_TO_PLAN_WITH, certificate, typical_changes
 from ladderboard.errors import InvalidSetting, Problem
@@ -349,6 +350,8 @@ def find_warnings(
     yield from _guessed_positive_class(folder)
     yield from _rare_classes(folder)
     yield from about_sample
+    if rules.description.startswith(PLACEHOLDER):
+        yield "The description is still the placeholder, which participants would read. Write one."
     if not folder.private.any():
         yield (
             "No row is private, so there will be no final ranking on untouched rows. Add a column "
