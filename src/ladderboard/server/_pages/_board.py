@@ -402,7 +402,13 @@ def _read_rules(reader: _TabReader) -> dict[str, Any]:
     )
     gains = board.describe_gains(summary["best"]["loss"])
     return {
-        "rules": describe_rules(summary, rules.loss, mechanism, rules.columns),
+        "rules": describe_rules(
+            summary,
+            rules.loss,
+            mechanism,
+            rules.columns,
+            ranked=board.epoch_of(board.row()).ranked,
+        ),
         "meaning": explain_scores(
             summary,
             mechanism,

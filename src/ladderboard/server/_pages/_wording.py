@@ -246,11 +246,17 @@ def board_state(board: Mapping[str, Any], now: int) -> BoardState:
 
 
 def describe_rules(
-    board: Mapping[str, Any], loss: Loss, mechanism: Mechanism, columns: DeclaredColumns | None
+    board: Mapping[str, Any],
+    loss: Loss,
+    mechanism: Mechanism,
+    columns: DeclaredColumns | None,
+    *,
+    ranked: bool,
 ) -> list[tuple[str, str]]:
     """Return the rules as pairs of a topic and a text; texts with times are Markup.
 
-    ``columns`` are the declared columns of a submission.
+    ``columns`` are the declared columns of a submission, ``ranked`` whether private examples are
+    kept for a final ranking.
     """
     rules = [
         ("Score", _describe_score(board, loss)),
@@ -261,7 +267,7 @@ def describe_rules(
         ("When", _describe_phases(board)),
         ("Taking part", _describe_registration(board)),
         ("Baselines", _describe_baselines(board)),
-        ("At the end", _describe_finals(board)),
+        ("At the end", _describe_finals(board, ranked=ranked)),
         ("Prizes", _describe_prizes(board)),
         ("Who sees what", _VISIBILITY[board["visibility"]]),
     ]
@@ -276,15 +282,15 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
     >>> from ladderboard.losses import Shortfall, ZeroOne, loss
     >>> print(_describe_score(board, ZeroOne()))
     Submissions are scored by accuracy; higher is better. The score is the share of the 1,000
-    leaderboard examples that a file predicts correctly. It has at most 3 digits.
+    leaderboard examples that a file predicts correctly. It has at most 3 decimals.
     >>> display |= {"name": "F1"}
     >>> print(_describe_score(board, loss("f1", classes=("stayed", "churned"))))
-    Submissions are scored by F1; higher is better. It is computed from the 1,000 public examples,
-    whose labels are hidden: how often class 'churned' occurs, is predicted and is predicted
-    rightly. The number shown has at most 3 digits.
+    Submissions are scored by F1; higher is better. It is computed from how often class 'churned'
+    occurs, is predicted and is predicted rightly, in the 1,000 public examples, whose labels are
+    hidden. The number shown has at most 3 decimals.
     >>> print(_describe_score({**board, "takes": "scores"}, Shortfall()))
     Evaluators give a score from 0 to 1, the best, to each of 1,000 hidden public examples. The
-    number shown is their mean, to at most 3 digits; higher is better.
+    number shown is their mean, to at most 3 decimals; higher is better.
     """
     display = board["display"]
     if board["takes"] == "scores":
@@ -292,11 +298,11 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
             f"Evaluators give a score from 0 to 1, the best, to each of {board['n']:,} hidden "
             f"public examples. The number shown is "
             f"{_MEANS.get(display['as'], '1 minus their mean')}, to at most "
-            f"{count(display['digits'], 'digit')}; {display['direction']} is better."
+            f"{count(display['digits'], 'decimal')}; {display['direction']} is better."
         )
     start = f"Submissions are scored by {display['name']}; {display['direction']} is better. "
     examples = f"the {board['n']:,} public examples, whose labels are hidden"
-    digits = count(display["digits"], "digit")
+    digits = count(display["digits"], "decimal")
     if loss.success and display["as"] == "complement":
         return (
             f"{start}The score is the share of the {board['n']:,} leaderboard examples "
@@ -304,8 +310,8 @@ def _describe_score(board: Mapping[str, Any], loss: Loss) -> str:
         )
     if not loss.is_mean:
         return (
-            f"{start}It is computed from {examples}: {loss.explanation}. The number shown has at "
-            f"most {digits}."
+            f"{start}It is computed from {loss.explanation}, in {examples}. The number shown has "
+            f"at most {digits}."
         )
     return (
         f"{start}For each of {examples}, {loss.explanation}. {_SCALES[display['as']]}, to at most "
@@ -577,25 +583,25 @@ def _describe_prizes(board: Mapping[str, Any]) -> str:
     return " ".join(sentences)
 
 
-def _describe_finals(board: Mapping[str, Any]) -> str:
+def _describe_finals(board: Mapping[str, Any], *, ranked: bool) -> str:
     """Return how the final ranking is made.
 
-    >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}))
+    >>> print(_describe_finals({"status": "open", "finals": {"selections": 2}}, ranked=True))
     When the organiser closes the board, the final ranking is made on private examples that no
     earlier score used. Every team selects up to 2 submissions for it; if it selects none, its 2
     submissions with the best exact public scores count. The best of them is ranked.
-    >>> print(_describe_finals({"status": "closed", "finals": {"selections": 1}}))
+    >>> print(_describe_finals({"status": "closed", "finals": None}, ranked=True))
     When the board was closed, the final ranking was made on private examples that no earlier score
     used. Every team could select 1 submission for it; if it selected none, its submission with the
     best exact public score counted.
+    >>> _describe_finals({"status": "open", "finals": None}, ranked=False)
+    'No examples are kept for a final ranking: the leaderboard at the close is final.'
     """
+    if not ranked:
+        return "No examples are kept for a final ranking: the leaderboard at the close is final."
     finals = board["finals"]
     selections = 1 if finals is None else finals["selections"]
-    private = (
-        "on private examples that no earlier score used"
-        if finals is not None
-        else "on the private examples, if the board has some, which no earlier score used"
-    )
+    private = "on private examples that no earlier score used"
     by_default = (
         "its submission with the best exact public score"
         if selections == 1

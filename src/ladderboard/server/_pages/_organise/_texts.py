@@ -393,8 +393,10 @@ def _describe_limits(board: Mapping[str, Any]) -> str:
 def _describe_registration(board: Mapping[str, Any]) -> str:
     finals = board["finals"]
     selections = 1 if finals is None else finals["selections"]
-    noun = "submission counts" if selections == 1 else "submissions count"
-    return f"{_REGISTRATION[board['registration']]}; {selections:,} {noun} at the end for each team"
+    selected = f"{'up to ' if selections > 1 else ''}{format_count(selections, 'submission')}"
+    return (
+        f"{_REGISTRATION[board['registration']]}; a team selects {selected} for the final ranking"
+    )
 
 
 def _describe_terms(rules: Rules) -> str:
