@@ -305,7 +305,7 @@ def test_without_submissions_verifiers_say_that_marks_were_not_tested(
     write_board_bundle(board, tmp_path / "bundle", labels=True)
     result = verify_bundle(tmp_path / "bundle")
     assert (
-        "Whether 2 records were proven was not tested: it needs both submissions."
+        "Whether 2 new bests were proven better was not tested: that takes submissions."
         in result.unchecked
     )
     boards.storage.close()
@@ -318,6 +318,6 @@ def test_a_guard_s_bundle_says_why_marks_were_not_tested(tmp_path):
     guard.reveal(tmp_path / "bundle", labels=True)
     result = verify_bundle(tmp_path / "bundle")
     assert (
-        "Whether 1 record was proven was not tested: it needs both submissions, and the bundle of "
-        "a guard holds none." in result.unchecked
+        "Whether 1 new best was proven better was not tested: that takes submissions, and the "
+        "bundle of a guard holds none." in result.unchecked
     )

@@ -258,11 +258,11 @@ def test_a_number_too_long_to_print_is_refused_too():
 @pytest.mark.parametrize(("name", "shape"), [("rmse", (4,)), ("mcrmse", (2, 2))])
 def test_labels_outside_the_range_are_refused_with_their_own(name, shape):
     loss = lb.losses.metric(name, range=(0, 100)).loss
-    with pytest.raises(InvalidLabels, match="the smallest is 7, the largest 1234567; "):
+    with pytest.raises(InvalidLabels, match="the smallest is 7, the largest 1,234,567; "):
         loss.read_labels(np.reshape([7.0, 1234567, 30, 200], shape))
 
 
 @pytest.mark.parametrize("name", ["mae", "rmse", "rmsle", "pinball"])
 def test_the_range_and_what_lies_outside_it_are_explained(name):
     loss = lb.losses.metric(name, range=(0, 1234567)).loss
-    assert loss.explanation.endswith("predictions outside 0 to 1234567 count as the nearer end")
+    assert loss.explanation.endswith("predictions outside 0 to 1,234,567 count as the nearer end")

@@ -87,8 +87,8 @@ def refuse_labels_outside(interval: tuple[float, float], labels: NDArray[np.floa
     outside = (labels < low) | (labels > high)
     if outside.any():
         rule = (
-            f"labels must lie in [{low:.15g}, {high:.15g}]; the smallest is {labels.min():.15g}, "
-            f"the largest {labels.max():.15g}"
+            f"labels must lie in the range [{low:,.15g}, {high:,.15g}], so declare a wider one; "
+            f"the smallest is {labels.min():,.15g}, the largest {labels.max():,.15g}"
         )
         raise_for_rows(outside, rule, InvalidLabels)
 

@@ -113,9 +113,11 @@ def _unchecked(summary: CheckSummary) -> list[str]:
             "are not in the bundle."
         )
     if summary.marks_tested < summary.marks:
-        untested = _count_were(summary.marks - summary.marks_tested, "record")
+        untested = _count_were(summary.marks - summary.marks_tested, "new best")
         where = "" if summary.board else ", and the bundle of a guard holds none"
-        lines.append(f"Whether {untested} proven was not tested: it needs both submissions{where}.")
+        lines.append(
+            f"Whether {untested} proven better was not tested: that takes submissions{where}."
+        )
     return [*lines, *_describe_board_gaps(summary)] if summary.board else lines
 
 
