@@ -98,6 +98,21 @@ def test_errors_of_invalid_files_are_listed_and_cost_nothing(visit, submit_page,
     assert team.submit_file(VALID_FILE).startswith("New best: 0.8 ")
 
 
+def test_a_checked_file_stays_chosen(visit, submit_page):
+    path, token = submit_page
+    team = visit(token)
+    team.open(path)
+    team.choose_file(VALID_FILE, "trees.csv")
+    team.page.get_by_label("Message").fill("deeper trees")
+    team.page.get_by_role("button", name="Check only").click()
+    team.page.wait_for_selector("#reply")
+    assert team.text("#reply").endswith("The file is still chosen: you can submit it.")
+    assert "trees.csv" in team.text("#drop")
+    team.page.get_by_role("button", name="Submit").click()
+    team.page.wait_for_selector("#reply h2:has-text('New best: 0.8')")
+    assert "deeper trees" in team.text("main")
+
+
 @pytest.mark.parametrize("script", [True, False], ids=["script", "no script"])
 def test_files_that_are_too_large_are_refused(visit, make_board, live_server, script):
     slug = make_board(files="{bytes: 8000}")

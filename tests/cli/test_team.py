@@ -50,7 +50,9 @@ def test_a_new_token_revokes_the_previous_one(run_cli, board):
 
 
 def test_an_invitation_lets_one_team_in(run_cli, board):
-    token = run_cli("team", "invite", "first", "--days", "2").out.strip()
+    made = run_cli("team", "invite", "first", "--days", "2")
+    token = made.out.strip()
+    assert "on the board's page Join" in made.err
     boards = open_boards("ladderboard.db")
     registered = boards.open("first").teams.register("Bob", token)
     with pytest.raises(NotAllowed):

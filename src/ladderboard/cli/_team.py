@@ -205,6 +205,8 @@ def invite(
         times = {"days": round(left, 4), "expires": format_time(end)}
         echo_json({"board": board, "invitation": tokens[0], **times, **listed})
         return
+    if join_url is None:
+        echo_err("Teams enter an invitation on the board's page Join; --url prints links to it.")
     what = "An invitation" if count == 1 else f"{count:,} invitations"
     share = "" if count == 1 else " each"
     until = format_minute(format_time(end))

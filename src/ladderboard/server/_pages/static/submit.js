@@ -25,8 +25,17 @@ function showProblem(text) {
   notice.focus();
 }
 
+// A file that was checked stays chosen, with its message.
+function keepFile(form, main) {
+  const [again, step] = [main.querySelector("#submit-form"), main.querySelector("#next-step")];
+  if (!again || !step) return;
+  again.elements.file.files = form.elements.file.files;
+  again.elements.message.value = form.elements.message.value;
+  step.textContent = "The file is still chosen: you can submit it.";
+}
+
 // Replace the page's content with that of the response.
-function replacePage(request) {
+function replacePage(request, form) {
   const page = new DOMParser().parseFromString(request.responseText, "text/html");
   const main = page.querySelector("main");
   if (!main || request.status >= 500 || request.status === 0) {
@@ -35,6 +44,7 @@ function replacePage(request) {
   }
   document.title = page.title;
   document.querySelector("main").replaceWith(main);
+  keepFile(form, main);
   enhance();
   dispatchEvent(new Event("main-replaced"));
   (main.querySelector("#reply") ?? main).focus();
@@ -70,7 +80,7 @@ function upload(form, button) {
     bar.removeAttribute("value");
     state.textContent = button.id ? "Scoring" : "Checking";
   });
-  request.addEventListener("load", () => { finish(); replacePage(request); });
+  request.addEventListener("load", () => { finish(); replacePage(request, form); });
   request.addEventListener("error", () => { finish(); showProblem(`The connection broke. ${SAFE_TO_RETRY}`); });
   request.addEventListener("abort", () => { finish(); showProblem(`Cancelled. If the whole file had arrived, it may have been scored. ${SAFE_TO_RETRY}`); });
   cancel.addEventListener("click", () => request.abort());
