@@ -94,6 +94,22 @@ def test_phases_are_amended_as_a_whole(rules):
     assert read_rules(RULES).amended(changes).deadline is None
 
 
+def test_a_deadline_needs_no_phase(live_server, organiser_page):
+    rules = read_rules("slug: a\nloss: accuracy\nquestions: 100\n")
+    assert read_changes(filled_form("times", rules.describe()), rules.describe()) == {}
+    typed = {"phase_0_end": "2027-04-01T00:00:00Z"}
+    later = rules.amended(
+        read_changes(filled_form("times", rules.describe(), **typed), rules.describe())
+    )
+    assert later.describe()["phases"] == [
+        {"name": "main", "start": None, "end": typed["phase_0_end"]}
+    ]
+    cleared = read_changes(filled_form("times", later.describe(), phase_0_end=""), later.describe())
+    assert later.amended(cleared).deadline is None
+    page = organiser_page.get("/settings/times").text
+    assert ("Submissions are taken" in page, "Phase 1" in page) == (True, False)
+
+
 def test_amending_by_form(live_server, organiser_page):
     token = live_server.join("Alpha")[1]
     live_server.submit(token, make_predictions(30))

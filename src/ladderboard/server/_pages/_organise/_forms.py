@@ -24,6 +24,8 @@ Action = TypeVar("Action")
 WINDOW_UNITS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
 """The units of a window's length, in seconds."""
 _MAX_PHASES = 20  # phases in a form
+ONLY_PHASE = "main"
+"""The name of the phase of a board that has only a start or an end."""
 _MAX_INVITATIONS = 100
 _AMENDED_MEANWHILE = (
     "The rules changed after you opened this page. Current values are shown next to each field "
@@ -94,6 +96,7 @@ def rules_as_fields(rules: Mapping[str, Any]) -> dict[str, str]:
     length = "" if window is None else str(window["seconds"] // WINDOW_UNITS[unit])
     questions = "" if window is None else str(window["questions"])
     fields |= {"window_questions": questions, "window_length": length, "window_unit": unit}
+    fields["phase_0_name"] = ONLY_PHASE
     for number, phase in enumerate(rules["phases"]):
         fields |= {f"phase_{number}_{name}": phase[name] or "" for name in ("name", "start", "end")}
     return fields
@@ -240,11 +243,11 @@ def _read_file_limits(fields: Mapping[str, str], changed: set[str]) -> dict[str,
 
 
 def _read_phases(fields: Mapping[str, str], _: set[str]) -> dict[str, Any]:
-    """Return all phases except those whose fields are all empty."""
+    """Return all phases except those whose fields are all empty or as they are without any."""
     rows = []
     for number in range(_MAX_PHASES):
         row = {name: fields.get(f"phase_{number}_{name}", "") for name in ("name", "start", "end")}
-        if any(row.values()):
+        if any(row.values()) and row != {"name": ONLY_PHASE, "start": "", "end": ""}:
             rows.append({name: value for name, value in row.items() if value})
     return {"phases": rows or None}
 

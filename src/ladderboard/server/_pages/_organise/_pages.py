@@ -24,6 +24,7 @@ from ladderboard.server._pages._charts import (
 from ladderboard.server._pages._organise._dump import send_dump
 from ladderboard.server._pages._organise._forms import (
     FORM_GROUPS,
+    ONLY_PHASE,
     WINDOW_UNITS,
     ActionDone,
     TokenCreated,
@@ -283,6 +284,7 @@ def _read_section(section: str) -> Callable[[Board, Caller, int], dict[str, Any]
                 "budget": view.budget(),
                 "fields": fields,
                 "phases": len(rules.phases) + 1,
+                "only_phase": ONLY_PHASE,
                 "units": list(WINDOW_UNITS),
                 "digest": fields_digest(section, fields),
                 "description_too_long": _is_too_long(rules.description),
