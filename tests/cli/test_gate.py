@@ -322,7 +322,7 @@ def test_a_gate_of_numbers_states_the_unit_and_warns_of_it(run_gate, tmp_path):
     assert not list(tmp_path.glob("rmse.db*"))
     result = run_gate("create", "rmse.db", *options, "rmse", "--margin", "0.001")
     assert (
-        "RMSE 100000 is a loss of 0.01. From there a margin of 0.01 allows RMSE 141000;"
+        "RMSE 100,000 is a loss of 0.01. From there a margin of 0.01 allows RMSE 141,000;"
     ) in " ".join(result.out.split())
     # A plan counts examples that are right or wrong; smaller gains of numbers may be proven.
     assert "There is no plan for this loss" in " ".join(result.out.split())
