@@ -13,6 +13,7 @@ from ladderboard._formatting import (
     format_list,
     format_size,
     format_time,
+    format_utc,
     parse_number,
     rough_duration,
     shared_decimals,
@@ -230,6 +231,8 @@ _EVENT_TEXTS = {
 def _describe_change(rule: str, value: Any) -> str:
     name = {"phases": "dates", "questions": "submissions", "loss": "metric"}.get(rule, rule)
     name = name.replace("_", " ")
+    if rule == "phases" and value and value[-1]["end"] is not None:
+        return f"{name} (deadline {format_utc(parse_time(value[-1]['end']), up=True)})"
     return f"{name} {value:,}" if type(value) is int else name
 
 
@@ -246,6 +249,9 @@ def _describe_entry(
     'New best: accuracy 0.90'
     >>> _describe_entry({"kind": "amended", "changes": {"phases": [], "questions": 900}}, accuracy)
     'Rules changed: dates, submissions 900'
+    >>> phases = [{"name": "main", "start": None, "end": "2027-01-31T12:00:00Z"}]
+    >>> _describe_entry({"kind": "amended", "changes": {"phases": phases}}, accuracy)
+    'Rules changed: dates (deadline 2027-01-31 12:00 UTC)'
     >>> _describe_entry({"kind": "ladder", "ladder": 3}, accuracy) is None
     True
     """
