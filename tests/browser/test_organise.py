@@ -191,7 +191,7 @@ def test_a_webhook_is_added_tested_and_removed(managed, visit, way):
     assert "https://hooks.example.invalid/services/1" in table.inner_text()
     assert "nothing was sent yet" in table.inner_text()
     assert "whsec_" not in page.content()
-    assert "A test is on its way" in managed.press("Send a test to webhook 1")
+    assert "A test is being sent" in managed.press("Send a test to webhook 1")
     deadline = time.monotonic() + 20
     while "not sent: its host is unknown" not in table.inner_text():
         assert time.monotonic() < deadline, table.inner_text()

@@ -78,7 +78,7 @@ def test_the_bound_covers_models_of_disqualified_teams(empty_server, ladder):
         r"best model submitted so far lies between ([\d.]+) and ([\d.]+)[.] (.{30})", page
     )
     assert float(match[1]) <= 3 / 300 <= float(match[2])
-    assert match[3].startswith("That is a model of a team")
+    assert match[3].startswith("That model belongs to a disqualified team")
 
 
 def test_a_board_without_visible_records_says_so(live_server):

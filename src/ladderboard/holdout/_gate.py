@@ -71,7 +71,7 @@ class Gate(OpenFile):
     Better than the incumbent. 199 looks left.
     >>> print(gate.check(labels ^ (np.arange(1000) % 5 == 0)))
     Cannot tell. The two differ on 350 examples. "Better" needed 64 more wins than losses
-    among them. 198 looks left.
+    among them. The margin is 0, so "not worse" means "better". 198 looks left.
     >>> folder.cleanup()
     """
 

@@ -215,7 +215,7 @@ def test_a_study_on_several_ladders_has_no_winner(create_guard):
 
 def test_unsupported_studies_are_refused(create_guard):
     study, guard = optuna.create_study(directions=["minimize", "minimize"]), create_guard()
-    with pytest.raises(InvalidSetting, match="this study has 2 objectives"):
+    with pytest.raises(InvalidSetting, match="one objective, and this study has 2"):
         study.optimize(guard_objective(objective_of([(0.5, 0.4)]), guard), n_trials=1)
     with pytest.raises(InvalidSetting, match="returned float"):
         optuna.create_study().optimize(guard_objective(lambda _: 0.5, guard), n_trials=1)
