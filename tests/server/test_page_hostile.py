@@ -75,7 +75,7 @@ def test_the_bound_covers_models_of_disqualified_teams(empty_server, ladder):
     assert after["bound"] == before["bound"]
     page = page_text(live_server, "/rules")
     match = re.search(
-        r"best model submitted so far lies between ([\d.]+) and ([\d.]+)[.] (.{30})", page
+        r"best model submitted so far lies between ([\d.]+) and ([\d.]+)[.] (.{44})", page
     )
     assert float(match[1]) <= 3 / 300 <= float(match[2])
     assert match[3].startswith("That model belongs to a disqualified team")
