@@ -381,7 +381,6 @@ class SubmissionService:
         with self._board.book.reading_latest() as view:
             if view.reads_ahead:
                 view.read_ahead(self._statements_before_scoring(view.book_id, requests))
-            view.chain_state()  # so that the transaction need not look up again what is new
             checked = [_attempt(self._check, view, request) for request in requests]
         scored = [
             _attempt(self._score, item)
@@ -413,10 +412,10 @@ class SubmissionService:
             row, team_row = fresh
         key, digest = incoming.idempotency_key, incoming.submission.digest
         question = board.question_for(row, team_row, digest, key=key)
+        # Before the lookup: the transaction need not look up again what is new since then.
+        question = question._replace(unanswered_at=view.chain_state().head)
         earlier = board.book.read_duplicate(view, question)
         if earlier is None:
-            state = view.known_state  # read before the lookup, or with it
-            question = question._replace(unanswered_at=None if state is None else state.head)
             board.check_predictions(row, incoming.submission)
             if fresh is None or self._may_fill_storage(row, incoming):
                 moment = board.book.environment.moment(view)

@@ -48,7 +48,7 @@ _MAX_BATCH = 64  # calls
 _MIN_BESIDE = 4  # calls in a batch that starts before the last one has ended
 _GATHER_SECONDS = 0.003  # that a batch waits for submissions that are being read
 _BUSY = 4  # requests under way, from which on others are about to come
-_MAX_BATCHED_BYTES = 2**17  # of numbers; more of them, and texts, are scored in parallel
+_MAX_BATCHED = 2**14  # numbers; more of them, and texts, are scored in parallel
 PRIVATE: list[dict[str, list[str]]] = [{"token": []}, {"session": []}]
 """In a route's ``openapi_extra``: the route needs a token."""
 _NOTHING: dict[str, str] = {}
@@ -325,8 +325,8 @@ class ServerContext:
     ) -> SubmissionAnswer:
         """Answer a submission; one that is scored quickly together with others to its board."""
         come()
-        values = request.incoming.submission.values
-        if values.nbytes > _MAX_BATCHED_BYTES or values.dtype.kind == "T":
+        predictions = request.incoming.submission.read
+        if predictions.size > _MAX_BATCHED or predictions.dtype.kind == "T":
             return await self.run_in_thread(board.submit, *request, write=True)
         return await self._submissions.call(board, request)
 
