@@ -105,9 +105,9 @@ def test_an_earlier_verdict_is_read_while_nothing_can_be_written(locked, tmp_pat
     outcome = gate.check(wrong(50)).outcome
     counted = len(scored)
     with locked("gate.db"):
-        again, own = gate.check(wrong(50)), gate.check(wrong(60))
+        again, incumbent = gate.check(wrong(50)), gate.check(wrong(60))
         assert (again.again, again.outcome) == (True, outcome)
-        assert (own.outcome, own.look) == ("not_worse", 0)
+        assert (incumbent.outcome, incumbent.look) == ("not_worse", 0)
         with pytest.raises(StorageFailed, match="locked"):
             gate.check(wrong(40))
     assert len(scored) == counted

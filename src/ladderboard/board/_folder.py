@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 SPLITS = ("public", "private", "ignored")
 PLACEHOLDER = "What is to be predicted, from what, and where the data are."
-"""How a description begins that nobody has written yet."""
+"""The start of a description that was not replaced yet."""
 _RULES_FILE = "board.yaml"
 _DATA = "data"
 _SUFFIXES = ("csv", "tsv", "txt", "parquet", "pq", "arrow", "feather", "jsonl", "ndjson")

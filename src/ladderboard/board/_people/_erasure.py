@@ -1,7 +1,7 @@
 """Erasure: the name and identity of a person or a team are removed, and a pseudonym stays.
 
 The ledger commits to ids, so it verifies as before. While a board is open, keyed hashes of the
-erased identity and name stay: an erasure gives nobody a second team, and no team the erased name.
+erased identity and name stay, so a person gets no second team, and the name is not given again.
 """
 
 from __future__ import annotations
